@@ -1,0 +1,30 @@
+"""What a person can mend: each error is one sentence that says what, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake or a lack on the user's side; the command line prints its text and exits with 2."""
+
+
+class ModelUnavailable(UserError):
+    """Weights or a server that can't be had now; what was answered so far is kept."""
+
+
+class BudgetReached(UserError):
+    """The run stopped before it would have spent more than `budget_usd`; what was answered is kept."""
+
+
+class ImageUnreadable(UserError):
+    """An image that is missing, broken, too large, or outside the data root."""
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """A clause naming the nearest match and the choices, to end a sentence about an unknown `word`."""
+    options = sorted(choices)
+    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}choices: {', '.join(options)}" if options else "there is nothing to choose from"

@@ -1,0 +1,419 @@
+"""The architecture on one page.
+
+    Data ▶ Example ▶ Operator ▶ Perturbed ▶ prompt ▶ Request ▶ Model ▶ Reply ▶ parse ▶ Reading ▶ Record
+    Record* ▶ stats.compare(original, perturbed) ▶ Comparison ▶ report · MLflow
+
+Each arrow is a pure function or an object with one method. Values are frozen; none knows Hydra,
+MLflow or torch.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from refadv_ablate.boxes import Box, Quad, Size
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Json = Any
+"""Anything that json.dumps takes; NaN and infinity excepted."""
+
+EMPTY: Mapping[str, Json] = MappingProxyType({})
+ORIGINAL = "original"
+"""Name of the condition in which the expression is as the data has it."""
+
+
+# ── data ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@runtime_checkable
+class ImageRef(Protocol):
+    """An image that is opened when it is needed and not before."""
+
+    @property
+    def key(self) -> str:
+        """What examples on the same image share; clusters of the inference. A file name, an id."""
+
+    def size(self) -> Size:
+        """Width and height of the stored pixel grid, without decoding where the format allows."""
+
+    def load(self) -> Image.Image:
+        """Mode RGB, stored pixel grid. Raises ImageUnreadable."""
+
+    def digest(self) -> str:
+        """SHA-256 of the stored bytes (of the drawing's description for a drawn image)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An instance that could be meant: what SoM marks and baselines choose from."""
+
+    box: Box
+    category: str | None = None
+    attributes: Mapping[str, Json] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One expression on one image with the box of its referent.
+
+    `candidates` are the annotated instances of the image, the referent among them where known;
+    `distractors` counts the other instances of the referent's category. None means unknown.
+    """
+
+    id: str
+    image: ImageRef
+    expression: str
+    target: Box
+    category: str | None = None
+    candidates: tuple[Candidate, ...] = ()
+    distractors: int | None = None
+    negation: bool | None = None
+    source: str | None = None
+    split: str | None = None
+    attributes: Mapping[str, Json] = EMPTY
+
+    def saying(self, expression: str) -> Example:
+        """The same case with another expression."""
+        return replace(self, expression=expression)
+
+
+@runtime_checkable
+class Data(Protocol):
+    """A data set: iterated lazily, in a fixed order, more than once."""
+
+    @property
+    def name(self) -> str:
+        """As tables show it, such as `refcoco_val_unc`: the split is part of the name."""
+
+    def __iter__(self) -> Iterator[Example]:
+        """Examples in their stored order, each id once. Raises UserError for files it can't read."""
+
+    def fingerprint(self) -> Mapping[str, Json]:
+        """What determines the examples: source, split, file digests or seed. JSON."""
+
+
+# ── perturbation ────────────────────────────────────────────────────────────────────────────────
+
+Status = Literal["changed", "unchanged", "not_perturbable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """An example after an operator: `example` is what is asked, `original` what it came from.
+
+    unchanged: the operator ran and the text is the same (it is asked and counted).
+    not_perturbable: no perturbed text exists (it is not asked, and counted).
+    """
+
+    example: Example
+    original: Example
+    status: Status
+    reason: str = ""
+    trace: Mapping[str, Json] = EMPTY
+
+
+class Operator(Protocol):
+    """A perturbation of the expression. Pure: depends on example and generator alone."""
+
+    @property
+    def draws(self) -> int:
+        """How many independent perturbations of one example are asked (1 unless it is random)."""
+
+    def perturb(self, example: Example, rng: random.Random) -> Perturbed:
+        """Keeps the id, the image and the target."""
+
+    def perturb_many(
+        self, items: Iterable[tuple[Example, random.Random]]
+    ) -> Iterator[Perturbed]:
+        """As `perturb`, in the same order, for a whole stream: parsers and LLMs work in batches."""
+
+    def identity(self) -> Mapping[str, Json]:
+        """What determines the texts besides example and generator: class, fields, versions. JSON."""
+
+
+# ── asking ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A turn of a chat. Parts are text or an image, in the order in which they are sent."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[str | ImageRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the answer is drawn; temperature 0 is greedy."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    max_new_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model. `image` is the image as it is sent (marked or resized already)."""
+
+    perturbed: Perturbed
+    condition: str
+    draw: int
+    messages: tuple[Message, ...]
+    image: ImageRef
+    sampling: Sampling
+    repeat: int = 0
+    """More than 0 asks the same thing again, past the store: the noise-floor arm."""
+    options: Mapping[str, Json] = EMPTY
+    """What else changes the answer: thinking switch, template arguments, detector thresholds. JSON."""
+
+    @property
+    def id(self) -> str:
+        """Unique within a run."""
+        return f"{self.perturbed.example.id}|{self.condition}|{self.draw}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Sizes (width, height) of the image: stored, as sent by us, as the processor made it if known."""
+
+    original: Size
+    sent: Size
+    processed: Size | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. finish "error": the model never answered; `error` says why; never scored."""
+
+    text: str
+    finish: Literal["stop", "length", "refused", "error"] = "stop"
+    reasoning: str = ""
+    error: str = ""
+    processed: Size | None = None
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    attempts: int = 1
+
+
+class Model(Protocol):
+    """Requests in, replies out, in any order; batching and concurrency are its own business."""
+
+    def identity(self) -> Mapping[str, Json]:
+        """What determines an answer besides the request: checkpoint, revision, engine, dtype. JSON.
+
+        It is part of the store's key and of the log: no secret, nothing that varies by machine.
+        """
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Pulls requests lazily, yields each once. One example's failure is a Reply, not an exception;
+
+        raises ModelUnavailable when nothing can be answered any more.
+        """
+
+    def close(self) -> None:
+        """Frees memory and connections; may be called twice."""
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class NoBox:
+    """An answer without a box. A backend failure is not an answer and never becomes a NoBox."""
+
+    kind: Literal["empty", "unparsable", "refused", "truncated"]
+    reason: str = ""
+
+
+class Dialect(Protocol):
+    """The answer format of a family: text → the numbers written in it."""
+
+    def read(self, text: str) -> tuple[Quad, ...] | NoBox:
+        """All boxes of the final answer, in order. Total: any string gives one or the other."""
+
+
+class Frame(Protocol):
+    """The coordinate frame of a family: numbers → Box in pixels of the original image."""
+
+    def to_pixels(self, quad: Quad, seen: Seen) -> tuple[Box | NoBox, tuple[str, ...]]:
+        """The box, and notes among: clipped, swapped, scale_contradiction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reply, read: the box that is scored (the first), how many there were, and what was noticed."""
+
+    answer: Box | NoBox
+    n_boxes: int = 0
+    raw: Quad | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as its authors prescribe it: how it is asked and how it is read, on any engine.
+
+    prompts: style (direct, cot, …) → text file under conf/prompt_text/.
+    engine_options: engine name → options only that engine takes.
+    """
+
+    name: str
+    checkpoint: str
+    dialect: Dialect
+    frame: Frame
+    prompts: Mapping[str, str]
+    sampling: Sampling = Sampling()
+    revision: str | None = None
+    system: str | None = None
+    image_first: bool = True
+    lowercase: bool = False
+    thinking: bool | None = None
+    template_options: Mapping[str, Json] = EMPTY
+    resize: Resize | None = None
+    resize_before_sending: bool = False
+    price: Price = Price()
+    trust_remote_code: bool = False
+    engine_options: Mapping[str, Mapping[str, Json]] = EMPTY
+
+
+class Resize(Protocol):
+    """A processor's own resize rule."""
+
+    def __call__(self, size: Size) -> Size:
+        """(width, height) that the model sees for an image of this (width, height)."""
+
+
+# ── results ─────────────────────────────────────────────────────────────────────────────────────
+
+Outcome = Literal[
+    "box", "empty", "unparsable", "refused", "truncated", "missing", "not_perturbable"
+]
+"""missing: the model never answered (excluded and counted). The NoBox kinds score IoU 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One scored answer: a line of predictions.jsonl. Boxes in pixels of the original image."""
+
+    example_id: str
+    image_key: str
+    condition: str
+    draw: int
+    status: Status
+    expression: str
+    original_expression: str
+    target: Box
+    outcome: Outcome
+    predicted: Box | None = None
+    iou: float | None = None
+    reason: str = ""
+    n_boxes: int = 0
+    notes: tuple[str, ...] = ()
+    size: Size = (0, 0)
+    text: str = ""
+    reasoning: str = ""
+    usage: Usage = Usage()
+    attempts: int = 1
+    category: str | None = None
+    distractors: int | None = None
+    negation: bool | None = None
+    source: str | None = None
+    split: str | None = None
+    attributes: Mapping[str, Json] = EMPTY
+    trace: Mapping[str, Json] = field(default=EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A fraction (0…1, a Δ −1…1) with its 95% interval; None where it can't be had, `note` says why."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    images: int
+    method: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Original against perturbed for one metric, on the same examples. delta = perturbed − original."""
+
+    metric: str
+    original: Estimate
+    perturbed: Estimate
+    delta: Estimate
+    bootstrap: tuple[float, float] | None = None
+    p: float | None = None
+    """Cluster sign-flip over images; never 0."""
+    p_mcnemar: float | None = None
+    """Exact McNemar; ignores clustering."""
+    p_holm: float | None = None
+    right_to_wrong: float = 0.0
+    wrong_to_right: float = 0.0
+    draw_sd: float | None = None
+    """Standard deviation of Δ over draws, for operators with several."""
+    note: str = ""
+
+
+METRICS: tuple[str, ...] = ("acc50", "acc75", "acc90", "macc")
+"""Acc at IoU ≥ 0.5, 0.75, 0.9, and the mean over 0.50:0.05:0.95."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The same comparison on a part of the examples, such as distractors 4–6."""
+
+    by: str
+    label: str
+    deltas: Mapping[str, Delta]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one cell (model × data × prompt × operator) found."""
+
+    model: str
+    data: str
+    prompt: str
+    operator: str
+    planned: int
+    """Examples of the plan; each pairs with itself."""
+    paired: int
+    """Examples answered in both conditions: what every number here is over."""
+    images: int
+    deltas: Mapping[str, Delta]
+    """By metric; unparsed answers are misses (primary)."""
+    parsed_only: Mapping[str, Delta]
+    """By metric, on examples parsed in both conditions (secondary)."""
+    counts: Mapping[str, Mapping[str, int]]
+    """Arm ("original", "perturbed") → outcome, note or status → how many."""
+    slices: Sequence[Slice] = ()
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Json] = EMPTY
+    """Anything else of the cell: tokens, usd, candidate recall, chance level, seconds."""
