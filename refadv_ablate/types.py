@@ -55,7 +55,7 @@ class Candidate:
 
     box: Box
     category: str | None = None
-    attributes: Mapping[str, Json] = EMPTY
+    attributes: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Example:
     negation: bool | None = None
     source: str | None = None
     split: str | None = None
-    attributes: Mapping[str, Json] = EMPTY
+    attributes: Mapping[str, Json] = field(default_factory=dict)
 
     def saying(self, expression: str) -> Example:
         """The same case with another expression."""
@@ -115,7 +115,7 @@ class Perturbed:
     original: Example
     status: Status
     reason: str = ""
-    trace: Mapping[str, Json] = EMPTY
+    trace: Mapping[str, Json] = field(default_factory=dict)
 
 
 class Operator(Protocol):
@@ -170,7 +170,7 @@ class Request:
     sampling: Sampling
     repeat: int = 0
     """More than 0 asks the same thing again, past the store: the noise-floor arm."""
-    options: Mapping[str, Json] = EMPTY
+    options: Mapping[str, Json] = field(default_factory=dict)
     """What else changes the answer: thinking switch, template arguments, detector thresholds. JSON."""
 
     @property
@@ -292,12 +292,12 @@ class ModelSpec:
     image_first: bool = True
     lowercase: bool = False
     thinking: bool | None = None
-    template_options: Mapping[str, Json] = EMPTY
+    template_options: Mapping[str, Json] = field(default_factory=dict)
     resize: Resize | None = None
     resize_before_sending: bool = False
     price: Price = Price()
     trust_remote_code: bool = False
-    engine_options: Mapping[str, Mapping[str, Json]] = EMPTY
+    engine_options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
 
 class Resize(Protocol):
@@ -343,8 +343,8 @@ class Record:
     negation: bool | None = None
     source: str | None = None
     split: str | None = None
-    attributes: Mapping[str, Json] = EMPTY
-    trace: Mapping[str, Json] = field(default=EMPTY)
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    trace: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,5 +415,5 @@ class Comparison:
     """Arm ("original", "perturbed") → outcome, note or status → how many."""
     slices: Sequence[Slice] = ()
     warnings: tuple[str, ...] = ()
-    details: Mapping[str, Json] = EMPTY
+    details: Mapping[str, Json] = field(default_factory=dict)
     """Anything else of the cell: tokens, usd, candidate recall, chance level, seconds."""
