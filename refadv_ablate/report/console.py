@@ -1,0 +1,126 @@
+"""What a run or a sweep prints when it ends: one table, its warnings, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from refadv_ablate.report.points import (
+    because,
+    cell_name,
+    interval,
+    missing,
+    p_holm,
+    points,
+    share,
+    unread,
+)
+from refadv_ablate.types import Comparison, Delta, Estimate
+
+Failure = tuple[str, str]
+"""A cell's name and why it failed."""
+
+READING = (
+    "Δ = perturbed − original in percentage points, on the same examples, answers without a box as misses; "
+    "95% interval clustered by image; p from sign flips of whole images{holm}. "
+    "Counts a / b: original / perturbed."
+)
+
+
+def console(comparisons: Sequence[Comparison], failures: Sequence[Failure] = ()) -> RenderableType:
+    """The end of a run: Acc@0.5 of both arms and Δ per cell, counts, warnings and failed cells below."""
+    parts: list[RenderableType] = []
+    for (model, data, prompt), group in groupby(comparisons, key=lambda c: (c.model, c.data, c.prompt)):
+        cells = list(group)
+        parts.append(Text.assemble((model, "bold"), " on ", (data, "bold"), f", prompt {prompt}"))
+        parts.append(_table(cells))
+        parts.extend(Text(f"{c.operator}: {_counts(c)}", style="dim") for c in cells)
+        parts.append(Text())
+    if comparisons:
+        parts.append(Text(_reading(comparisons), style="dim"))
+    parts.extend(_warnings(comparisons))
+    parts.extend(_failures(failures, len(comparisons)))
+    return Group(*parts)
+
+
+def _table(comparisons: Sequence[Comparison]) -> Table:
+    """Narrow enough for 80 characters."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    table.add_column("operator", overflow="fold", min_width=19)
+    table.add_column("Acc@0.5", justify="right", no_wrap=True, min_width=11)
+    table.add_column("Δ [95% interval]", justify="right", min_width=20)
+    table.add_column("p", justify="right", no_wrap=True, min_width=6)
+    table.add_column("pairs", justify="right", no_wrap=True, min_width=5)
+    for comparison in comparisons:
+        table.add_row(*_row(comparison))
+    return table
+
+
+def _row(comparison: Comparison) -> Iterator[str | Text]:
+    delta = comparison.deltas.get("acc50")
+    yield Text(comparison.operator)
+    yield f"{_value(delta.original)} → {_value(delta.perturbed)}" if delta else "n/a"
+    yield _delta_text(delta)
+    yield p_holm(delta) if delta else "n/a"
+    yield f"{comparison.paired:,}"
+
+
+def _counts(comparison: Comparison) -> str:
+    """What every number here rests on: coverage, images, flips, answers without a box, no answers."""
+    delta = comparison.deltas.get("acc50")
+    flips = f"right→wrong {delta.right_to_wrong:g}, wrong→right {delta.wrong_to_right:g}; " if delta else ""
+    left_out = comparison.counts.get("perturbed", {}).get("not_perturbable", 0)
+    return (
+        f"{comparison.paired:,} of {comparison.planned:,} examples paired "
+        f"({share(comparison.paired, comparison.planned)}) on {comparison.images:,} images; {flips}"
+        f"no box {unread(comparison, 'original')} / {unread(comparison, 'perturbed')}, "
+        f"no answer {missing(comparison, 'original')} / {missing(comparison, 'perturbed')}"
+        + (f", not perturbable {left_out}" if left_out else "")
+    )
+
+
+def _value(estimate: Estimate) -> str:
+    return "n/a" if estimate.value is None else points(estimate.value)
+
+
+def _delta_text(delta: Delta | None) -> Text:
+    """Bold where the interval leaves zero out."""
+    if delta is None or delta.delta.value is None:
+        return Text(because("n/a", delta.delta.note if delta else "not computed"))
+    low, high = delta.delta.low, delta.delta.high
+    clear = low is not None and high is not None and (low > 0 or high < 0)
+    bounds = interval(delta.delta) or because("[n/a]", delta.delta.note)
+    return Text.assemble((points(delta.delta.value, signed=True), "bold" if clear else ""), f" {bounds}")
+
+
+def _reading(comparisons: Sequence[Comparison]) -> str:
+    family = sum("acc50" in c.deltas and c.deltas["acc50"].p_holm is not None for c in comparisons)
+    holm = f", Holm-adjusted over {family} cells" if family > 1 else ""
+    return READING.format(holm=holm)
+
+
+def _warnings(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
+    many = len(comparisons) > 1
+    for comparison in comparisons:
+        for warning in comparison.warnings:
+            where = f"{cell_name(comparison)}: " if many else ""
+            yield Text.assemble(("warning ", "bold yellow"), f"{where}{warning}")
+
+
+def _failures(failures: Sequence[Failure], done: int) -> Iterator[RenderableType]:
+    if not failures:
+        return
+    yield Text()
+    yield Text(f"{len(failures)} of {len(failures) + done} cells failed:", style="bold red")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for cell, reason in failures:
+        table.add_row(Text(cell), Text(reason))
+    yield Padding(table, (0, 0, 0, 2))

@@ -1,0 +1,101 @@
+"""Pictures of what a sweep found: Δ with intervals, and the same as a forest over models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from refadv_ablate.report.points import metric_name, with_interval
+from refadv_ablate.report.style import FAINT, INK, MARKERS, PALETTE, SOFT, drawing, empty, save
+from refadv_ablate.types import Comparison, Estimate
+
+ROW, MARGIN = 0.27, 1.0
+"""Height in inches of a line of a forest, and of everything around the lines."""
+
+
+def delta_figure(comparisons: Sequence[Comparison], path_stem: Path, *, metric: str = "acc50") -> list[Path]:
+    """Δ of every cell with its interval, by model and data; a marker and colour per operator."""
+    return _forest(
+        comparisons,
+        path_stem,
+        metric,
+        heading=lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}",
+        label=lambda c: c.operator,
+    )
+
+
+def model_forest(comparisons: Sequence[Comparison], path_stem: Path, *, metric: str = "acc50") -> list[Path]:
+    """The same cells grouped by operator and data, one line per model: who suffers most."""
+    return _forest(
+        comparisons,
+        path_stem,
+        metric,
+        heading=lambda c: f"{c.operator} · {c.data}",
+        label=lambda c: f"{c.model}{_prompt(c, comparisons)}",
+    )
+
+
+def _prompt(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
+    """The prompt where there is more than one to tell apart."""
+    return f" · {comparison.prompt}" if len({c.prompt for c in comparisons}) > 1 else ""
+
+
+def _forest(
+    comparisons: Sequence[Comparison],
+    stem: Path,
+    metric: str,
+    *,
+    heading: Callable[[Comparison], str],
+    label: Callable[[Comparison], str],
+) -> list[Path]:
+    order = {name: i for i, name in enumerate(dict.fromkeys(map(heading, comparisons)))}
+    looks = {name: i for i, name in enumerate(dict.fromkeys(map(label, comparisons)))}
+    cells = sorted(comparisons, key=lambda c: order[heading(c)])
+    lines: list[tuple[str, Comparison | None]] = []
+    for name, group in groupby(cells, key=heading):
+        lines.append((name, None))
+        lines.extend((label(c), c) for c in group)
+    with drawing(7.2, MARGIN + ROW * max(len(lines), 2)) as (figure, axes):
+        plot = axes[0, 0]
+        if not comparisons:
+            empty(plot, "no cell was compared")
+            return save(figure, stem)
+        for y, (name, comparison) in enumerate(lines):
+            if comparison is not None:
+                _estimate(plot, y, _delta(comparison, metric), looks[name])
+        _forest_axes(plot, lines, metric)
+        return save(figure, stem)
+
+
+def _delta(comparison: Comparison, metric: str) -> Estimate:
+    delta = comparison.deltas.get(metric)
+    return delta.delta if delta else Estimate(None, None, None, 0, 0, note=f"no {metric_name(metric)}")
+
+
+def _estimate(plot: Any, y: int, estimate: Estimate, look: int) -> None:
+    color, marker = PALETTE[look % len(PALETTE)], MARKERS[look % len(MARKERS)]
+    if estimate.value is not None:
+        if estimate.low is not None and estimate.high is not None:
+            plot.plot([100 * estimate.low, 100 * estimate.high], [y, y], color=color, lw=2, solid_capstyle="butt")
+        plot.plot(100 * estimate.value, y, marker, ms=6.5, color=color, mec="white", mew=0.8, zorder=3)
+    text, ink = with_interval(estimate, signed=True), SOFT if estimate.value is None else INK
+    plot.text(1.02, y, text, transform=plot.get_yaxis_transform(), va="center", color=ink)
+
+
+def _forest_axes(plot: Any, lines: Sequence[tuple[str, Comparison | None]], metric: str) -> None:
+    plot.set_ylim(len(lines) - 0.4, -0.6)
+    plot.set_yticks(range(len(lines)), [name for name, _ in lines])
+    for tick, (_, comparison) in zip(plot.get_yticklabels(), lines, strict=True):
+        tick.set_fontweight("normal" if comparison else "bold")
+    plot.tick_params(axis="y", length=0)
+    plot.axvline(0, color=SOFT, lw=1, zorder=1)
+    for y, (_, comparison) in enumerate(lines):
+        if comparison is None and y:
+            plot.axhline(y - 0.5, color=FAINT, lw=0.7)
+    low, high = plot.get_xlim()
+    plot.set_xlim(min(low, -2.0), max(high, 2.0))
+    plot.grid(axis="x")
+    plot.spines["left"].set_visible(False)
+    plot.set_xlabel(f"Δ {metric_name(metric)}, points (perturbed − original), 95% interval")

@@ -1,0 +1,86 @@
+"""Fractions as readers of papers expect them: percentage points, a true minus sign, intervals in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from refadv_ablate.types import Comparison, Delta, Estimate
+
+MINUS = "−"
+NOT_AVAILABLE = "n/a"
+UNREAD = ("empty", "unparsable", "refused", "truncated")
+"""Outcomes that are answers without a box; they score IoU 0."""
+METRIC_NAMES: Mapping[str, str] = {"acc50": "Acc@0.5", "acc75": "Acc@0.75", "acc90": "Acc@0.9", "macc": "mAcc"}
+
+
+def metric_name(metric: str) -> str:
+    """acc50 → Acc@0.5."""
+    return METRIC_NAMES.get(metric, metric)
+
+
+def points(fraction: float, *, signed: bool = False) -> str:
+    """0.583 → 58.3; signed, −0.168 → −16.8 and 0.021 → +2.1; what rounds to zero is 0.0, without a sign."""
+    text = f"{fraction * 100:.1f}"
+    if float(text) == 0:
+        return "0.0"
+    if text.startswith("-"):
+        return MINUS + text[1:]
+    return f"+{text}" if signed else text
+
+
+def interval(estimate: Estimate, *, signed: bool = False) -> str:
+    """[−21.0, −12.6], or nothing where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{points(estimate.low, signed=signed)}, {points(estimate.high, signed=signed)}]"
+
+
+def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
+    """−16.8 [−21.0, −12.6]; what is missing says why: n/a (one image)."""
+    if estimate.value is None:
+        return because(NOT_AVAILABLE, estimate.note)
+    value = points(estimate.value, signed=signed)
+    bounds = interval(estimate, signed=signed)
+    return f"{value} {bounds}" if bounds else f"{value} {because('[n/a]', estimate.note)}"
+
+
+def because(text: str, reason: str) -> str:
+    """The text with its reason in parentheses, if there is one."""
+    return f"{text} ({reason})" if reason else text
+
+
+def p_value(p: float | None) -> str:
+    """Three decimals; below 0.001 as <0.001, since a permutation p has a floor."""
+    if p is None:
+        return NOT_AVAILABLE
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_holm(delta: Delta) -> str:
+    """The adjusted p where a family was declared, otherwise the raw one, marked."""
+    if delta.p_holm is None and delta.p is not None:
+        return f"{p_value(delta.p)} raw"
+    return p_value(delta.p_holm)
+
+
+def share(part: int, whole: int) -> str:
+    """Coverage in percent: 100% only where nothing is missing."""
+    if whole <= 0:
+        return NOT_AVAILABLE
+    text = f"{100 * part / whole:.0f}%"
+    return ">99%" if part < whole and text == "100%" else text
+
+
+def unread(comparison: Comparison, arm: str) -> int:
+    """Answers of an arm without a box."""
+    return sum(comparison.counts.get(arm, {}).get(outcome, 0) for outcome in UNREAD)
+
+
+def missing(comparison: Comparison, arm: str) -> int:
+    """Examples of an arm that the model never answered."""
+    return comparison.counts.get(arm, {}).get("missing", 0)
+
+
+def cell_name(comparison: Comparison) -> str:
+    """model · data · prompt · operator."""
+    return " · ".join((comparison.model, comparison.data, comparison.prompt, comparison.operator))

@@ -1,0 +1,74 @@
+"""How all figures look: one palette that the colour-blind and a grey printer can tell apart, SVG and PNG.
+
+Series differ by colour, marker and hatch at once. Colours are Okabe and Ito's, in an order of
+different lightness. No pyplot: a figure is an object, nothing global is kept open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")
+INK, SOFT, FAINT = "#1a1a1a", "#666666", "#d9d9d9"
+
+SETTINGS = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "axes.formatter.use_mathtext": False,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "text.color": INK,
+    "text.parse_math": False,
+    "svg.hashsalt": "refadv-ablate",
+    "savefig.facecolor": "white",
+}
+
+
+@contextmanager
+def drawing(width: float, height: float, *, rows: int = 1, columns: int = 1) -> Iterator[tuple[Any, Any]]:
+    """A matplotlib Figure of this size in inches and its axes, within the style."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def save(figure: Any, stem: Path) -> list[Path]:
+    """Writes stem.svg and stem.png (200 dpi), the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    stem = Path(stem)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    svg, png = stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")
+    with rc_context(SETTINGS):
+        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+        figure.savefig(png, dpi=200, metadata={"Software": None})
+    return [svg, png]
+
+
+def empty(axes: Any, why: str) -> None:
+    """States in the plot's place why there is nothing to plot."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, why, ha="center", va="center", color=SOFT, transform=axes.transAxes, wrap=True)
