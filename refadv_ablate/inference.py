@@ -1,0 +1,213 @@
+"""Intervals and tests on numbers that share images. Arrays in, floats out; no Arm, no Record.
+
+`values` holds one number per example and `clusters` the image of each. A cluster is known by two
+numbers alone, the sum of its values and its size, so everything works on those.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refadv_ablate.boxes import Floats
+
+CONFIDENCE = 0.95
+EXACT_UP_TO = 13
+"""Sign flips of so many clusters that differ are all enumerated (8,192)."""
+_CHUNK = 4_000_000
+"""Random numbers held at once while resampling: 32 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Per image: the sum of the values and how many there are. Sorted, so that no order shows."""
+
+    sums: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, values: Floats, clusters: NDArray[Any]) -> Clusters:
+        """`clusters` may be labels of any type that sorts."""
+        _, codes = np.unique(clusters, return_inverse=True)
+        # the order of addition must not show in the last digit
+        order = np.lexsort((values, codes))
+        sums = np.asarray(np.bincount(codes[order], weights=np.asarray(values, float)[order]), np.float64)
+        return cls(sums, np.bincount(codes).astype(np.float64))
+
+    @property
+    def n(self) -> int:
+        """Examples."""
+        return int(self.sizes.sum())
+
+    @property
+    def count(self) -> int:
+        """Clusters."""
+        return len(self.sizes)
+
+    @property
+    def mean(self) -> float:
+        """Mean over examples; the caller sees to it that there are some."""
+        return float(self.sums.sum() / self.sizes.sum())
+
+    def standard_error(self) -> float:
+        """Cluster-robust, with the C/(C−1) correction; NaN for fewer than two clusters.
+
+        Equals that of a regression on a constant with clustered covariance and small-sample correction.
+        """
+        if self.count < 2:
+            return math.nan
+        residual = self.sums - self.sizes * self.mean
+        correction = self.count / (self.count - 1)
+        error = math.sqrt(correction * float(residual @ residual)) / self.n
+        return 0.0 if error < 1e-12 else error
+
+
+def t_interval(clusters: Clusters) -> tuple[float, float]:
+    """Mean ± t · cluster-robust standard error, with count − 1 degrees of freedom."""
+    half = t_quantile(clusters.count - 1) * clusters.standard_error()
+    return clusters.mean - half, clusters.mean + half
+
+
+def t_quantile(df: int, confidence: float = CONFIDENCE) -> float:
+    """Two-sided quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + confidence) / 2))
+
+
+def normal_quantile(p: float) -> float:
+    """The value that a standard normal stays below with probability p."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(p)
+
+
+def wilson_interval(p: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Score interval of a fraction p of n independent cases; never of zero width."""
+    z2 = normal_quantile((1 + confidence) / 2) ** 2
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def rule_of_three(n: int, confidence: float = CONFIDENCE) -> float:
+    """Upper bound of a rate that was seen in none of n independent cases (exact binomial)."""
+    return float(1.0 - (1.0 - confidence) ** (1.0 / n))
+
+
+# ── resampling ──────────────────────────────────────────────────────────────────────────────────
+
+
+def bootstrap_interval(
+    clusters: Clusters, rng: np.random.Generator, n_boot: int, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Percentile interval of the mean when whole clusters are drawn with replacement.
+
+    Clusters with the same sum and size are interchangeable, so the numbers drawn of each kind are
+    multinomial: the same distribution as drawing them one by one, at the price of the kinds only.
+    """
+    rows = np.stack([clusters.sums, clusters.sizes], axis=1)
+    kinds, counts = np.unique(rows, axis=0, return_counts=True)
+    if len(kinds) * 16 <= clusters.count:
+        drawn = rng.multinomial(clusters.count, counts / clusters.count, size=n_boot)
+        totals = drawn @ kinds
+    else:
+        totals = _totals_of_indices(rows, rng, n_boot)
+    means = totals[:, 0] / totals[:, 1]
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def _totals_of_indices(rows: Floats, rng: np.random.Generator, n_boot: int) -> Floats:
+    """Sums of the rows of each resample: shape (n_boot, 2)."""
+    sums, sizes = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    chunk = max(1, _CHUNK // len(rows))
+    parts = []
+    for start in range(0, n_boot, chunk):
+        index = rng.integers(0, len(rows), size=(min(chunk, n_boot - start), len(rows)), dtype=np.int32)
+        parts.append(np.stack([sums[index].sum(axis=1), sizes[index].sum(axis=1)], axis=1))
+    return np.concatenate(parts)
+
+
+def sign_flip_p(clusters: Clusters, rng: np.random.Generator, n_flips: int) -> float:
+    """Two-sided p of "the mean is 0" when the sign of every cluster is a coin's: (1+#)/(B+1), never 0.
+
+    The statistic is the mean over its cluster-robust standard error: that keeps the test right when
+    clusters aren't symmetric about 0 and, where sizes vary, breaks the ties that would make it timid.
+    With few clusters that differ all flips are enumerated, and p is exact. No difference at all: 1.
+    """
+    differs = np.abs(clusters.sums) > 1e-12
+    sums, sizes = clusters.sums[differs], clusters.sizes[differs]
+    if not len(sums):
+        return 1.0
+    n, squares, size_squares = clusters.n, float(sums @ sums), float(clusters.sizes @ clusters.sizes)
+    observed = _t_squared(np.array([sums.sum()]), np.array([sums @ sizes]), n, squares, size_squares)[0]
+    if len(sums) <= EXACT_UP_TO:
+        signs = 1.0 - 2.0 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
+        flipped, weighted = signs @ sums, signs @ (sums * sizes)
+    else:
+        flipped, weighted = _flips(sums, sizes, rng, n_flips)
+    t = _t_squared(flipped, weighted, n, squares, size_squares)
+    as_far = int(np.sum(t >= observed * (1 - 1e-9)))
+    if len(sums) <= EXACT_UP_TO:
+        return as_far / len(t)
+    return (1 + as_far) / (n_flips + 1)
+
+
+def _t_squared(flipped: Floats, weighted: Floats, n: int, squares: float, size_squares: float) -> Floats:
+    """Squared t of each flip from Σ s_c S_c and Σ s_c S_c n_c (up to a constant factor)."""
+    mean = flipped / n
+    spread = squares - 2 * mean * weighted + mean**2 * size_squares
+    with np.errstate(divide="ignore"):
+        return mean**2 / np.where(spread > 1e-9 * squares, spread, 0.0)
+
+
+def _flips(sums: Floats, sizes: Floats, rng: np.random.Generator, n_flips: int) -> tuple[Floats, Floats]:
+    """Σ s_c S_c and Σ s_c S_c n_c of each flip. Equal clusters are flipped together, by a binomial."""
+    kinds, counts = np.unique(np.stack([np.abs(sums), sizes], axis=1), axis=0, return_counts=True)
+    flipped, weighted = np.zeros(n_flips), np.zeros(n_flips)
+    often = counts >= 4
+    for (size_of_sum, size), count in zip(kinds[often], counts[often], strict=True):
+        net = 2.0 * rng.binomial(count, 0.5, size=n_flips) - count
+        flipped += size_of_sum * net
+        weighted += size_of_sum * size * net
+    rare = np.repeat(kinds[~often], counts[~often], axis=0)
+    columns = np.stack([rare[:, 0], rare[:, 0] * rare[:, 1]], axis=1)
+    chunk = max(1, _CHUNK // max(1, len(rare)))
+    for start in range(0, n_flips if len(rare) else 0, chunk):
+        rows = min(chunk, n_flips - start)
+        packed = np.frombuffer(rng.bytes(rows * -(-len(rare) // 8)), np.uint8).reshape(rows, -1)
+        bits = np.unpackbits(packed, axis=1)
+        totals = (1.0 - 2.0 * bits[:, : len(rare)]) @ columns
+        flipped[start : start + rows] += totals[:, 0]
+        weighted[start : start + rows] += totals[:, 1]
+    return flipped, weighted
+
+
+# ── the familiar numbers ────────────────────────────────────────────────────────────────────────
+
+
+def mcnemar_p(right_to_wrong: int, wrong_to_right: int) -> float:
+    """Exact two-sided McNemar; takes every example as independent, so it ignores clustering. Never 0."""
+    from scipy.special import bdtr
+
+    n = right_to_wrong + wrong_to_right
+    if n == 0:
+        return 1.0
+    tail = 2.0 * float(bdtr(min(right_to_wrong, wrong_to_right), n, 0.5))
+    return min(1.0, max(tail, float(np.finfo(float).tiny)))
+
+
+def holm(p_values: list[float | None]) -> list[float | None]:
+    """Step-down adjusted p for a family; a test that couldn't be made stays None and isn't counted."""
+    made = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, index) in enumerate(made):
+        highest = max(highest, min(1.0, p * (len(made) - rank)))
+        adjusted[index] = highest
+    return adjusted
