@@ -129,6 +129,7 @@ class Denotation:
         self.items = scene.items
         width, height = scene.size
         self.places = [(item.x / width, item.y / height) for item in scene.items]
+        self._known: dict[Phrase, list[int]] = {}
 
     def ahead(self, side: str, a: int, b: int) -> float:
         """How far a lies towards `side` of b, as a fraction of the image's side."""
@@ -137,8 +138,10 @@ class Denotation:
         return sign * (self.places[a][axis] - self.places[b][axis])
 
     def phrase(self, phrase: Phrase) -> list[int]:
-        """All objects that a phrase fits."""
-        return [i for i, item in enumerate(self.items) if phrase.fits(item)]
+        """All objects that a phrase fits; the list is shared between calls and not to be changed."""
+        if phrase not in self._known:
+            self._known[phrase] = [i for i, item in enumerate(self.items) if phrase.fits(item)]
+        return self._known[phrase]
 
     def of(self, meaning: Meaning) -> list[int]:
         """All objects that fit. A landmark phrase that fits several stands for any of them."""
