@@ -1,0 +1,334 @@
+"""The prediction store under everything that happens to files: many writers, kill −9, full disks, damage."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from store_writer import GROUP, N, fill, key, order, reply
+
+from refadv_ablate.errors import UserError
+from refadv_ablate.store import Store
+from refadv_ablate.types import Reply
+
+WRITER = Path(__file__).with_name("store_writer.py")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a throw-away PostgreSQL cluster."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra: postgres)")
+    tools = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    if not tools:
+        pytest.skip("no PostgreSQL server is installed here")
+    folder = tmp_path_factory.mktemp("postgres")
+    as_user: list[str] = []
+    if os.getuid() == 0:  # the server refuses to run as root
+        if not shutil.which("runuser"):
+            pytest.skip("runs as root, and there is no runuser to start a server as somebody else")
+        as_user = ["runuser", "-u", "nobody", "--"]
+        shutil.chown(folder, "nobody")
+        for parent in folder.parents[:2]:
+            parent.chmod(0o711)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    tool, data = str(tools[-1]), str(folder / "data")
+    started = [*as_user, tool, "initdb", "-D", data, "-s", "-o", "-A trust -U refadv -E UTF8 --no-sync"]
+    made = subprocess.run(started, capture_output=True, text=True, cwd=folder)
+    if made.returncode:
+        pytest.skip(f"no PostgreSQL cluster can be made here: {made.stderr.strip()[-200:]}")
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+    log = str(folder / "log")
+    run = subprocess.run(
+        [*as_user, tool, "-D", data, "-w", "-l", log, "-o", options, "start"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+    )
+    if run.returncode:
+        pytest.skip(f"PostgreSQL does not start here: {Path(log).read_text()[-300:]}")
+    yield f"postgresql://refadv:secret@127.0.0.1:{port}/postgres"
+    subprocess.run([*as_user, tool, "-D", data, "-m", "immediate", "stop"], capture_output=True, cwd=folder)
+
+
+@pytest.fixture(params=["sqlite", "postgres", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An empty store of each kind."""
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres")
+        with Store(url) as old, old.database.engine.begin() as connection:
+            for table in ("replies", "texts"):
+                connection.execute(sa.text(f"DELETE FROM {table}"))
+    else:
+        url = "none" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/store.db"
+    with Store(url) as fresh:
+        yield fresh
+
+
+# ── what it keeps ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_replies_read_back_equal_and_absent_keys_are_absent(store: Store) -> None:
+    fill(store, 0, 1_300, model="m")
+    keys = [key(i) for i in range(1_500)]
+    assert store.get_many(keys) == {key(i): reply(i) for i in range(1_300)}
+    assert store.get_many([]) == {}
+
+
+def test_the_first_answer_stays(store: Store) -> None:
+    store.put_many([(key(1), reply(1, "first"))])
+    store.put_many([(key(1), reply(1, "second")), (key(2), reply(2)), (key(2), reply(2, "twice"))])
+    assert store.get_many([key(1), key(2)]) == {key(1): reply(1, "first"), key(2): reply(2)}
+
+
+def test_a_failure_is_never_stored(store: Store) -> None:
+    store.put_many([(key(1), Reply("", "error", error="503")), (key(2), reply(2))])
+    assert store.get_many([key(1), key(2)]) == {key(2): reply(2)}
+
+
+def test_any_text_is_kept(store: Store) -> None:
+    odd = [
+        "",
+        "nul \x00 inside",
+        "cut \ud83d",
+        "'; DROP TABLE replies; --",
+        "שלום 🦓 \u2028",
+        "x" * 3_000_000,
+    ]
+    store.put_many([(key(i), Reply(text)) for i, text in enumerate(odd)])
+    assert [r.text for r in map(store.get_many([key(i) for i in range(6)]).get, map(key, range(6)))] == odd
+
+
+def test_texts_have_their_own_keys(store: Store) -> None:
+    store.put_texts([(key(1), {"descriptors": ["red"], "n": None})])
+    assert store.get_texts([key(1), key(2)]) == {key(1): {"descriptors": ["red"], "n": None}}
+    assert store.get_many([key(1)]) == {}
+
+
+def test_a_store_opens_again_with_everything(tmp_path: Path) -> None:
+    with Store("sub/store.db", base=tmp_path) as first:
+        fill(first, 0, 10)
+        copy = pickle.loads(pickle.dumps(first))
+    assert (tmp_path / "sub" / "store.db").is_file()
+    with copy:
+        assert len(copy.get_many([key(i) for i in range(10)])) == 10
+
+
+def test_a_child_process_made_by_fork_has_its_own_connections(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        fill(store, 0, 10)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                fill(store, 10, 20)
+                status = 0 if len(store.get_many([key(i) for i in range(20)])) == 20 else 2
+            finally:
+                os._exit(status)
+        fill(store, 20, 30)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(store.get_many([key(i) for i in range(30)])) == 30
+
+
+# ── what it refuses ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("sqlite://", "lost with the process"),
+        ("sqlite:///:memory:", "lost with the process"),
+        ("sqlite:///file:x?mode=memory&uri=true", "lost with the process"),
+        ("sqlite:///file:x.db?uri=true", "as sqlite:///FILE"),
+        ("sqlite+aiosqlite:///x.db", "as sqlite:///FILE"),
+        ("mysql://u:hidden@h/db", "mysql is not supported"),
+        ("://", "no database URL"),
+        ("postgresql+unheard://u:hidden@h/db", "driver that is not installed"),
+        ("postgresql://u:hidden@127.0.0.1:1/db", "can't use the prediction store"),
+    ],
+)
+def test_what_cannot_be_a_store_is_one_sentence(tmp_path: Path, url: str, says: str) -> None:
+    with pytest.raises(UserError, match=says) as caught:
+        Store(url, tmp_path)
+    assert "hidden" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_no_store_are_one_sentence(tmp_path: Path) -> None:
+    text = tmp_path / "notes.db"
+    text.write_text("these are notes\n" * 100)
+    with pytest.raises(UserError, match="not a database"):
+        Store(f"sqlite:///{text}")
+    other = tmp_path / "mlflow.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE runs (id)")
+    connection.close()
+    with pytest.raises(UserError, match="another program"):
+        Store(f"sqlite:///{other}")
+    with pytest.raises(UserError, match="can't use the prediction store"):
+        Store(f"sqlite:///{tmp_path}/notes.db/store.db")
+    with pytest.raises(UserError, match="can't use the prediction store"):
+        Store(f"sqlite:///{tmp_path}")
+
+
+def test_another_schema_is_one_sentence(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with Store(url) as store, store.database.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE refadv_meta SET value = '2'"))
+    with pytest.raises(UserError, match="has schema 2, this release reads 1"):
+        Store(url)
+
+
+# ── several processes ───────────────────────────────────────────────────────────────────────────
+
+
+def writers(url: str, names: str) -> list[subprocess.Popen[str]]:
+    return [
+        subprocess.Popen([sys.executable, WRITER, name, url], stdout=subprocess.PIPE, text=True)
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_many_processes_open_a_fresh_store_and_write_the_same_keys(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/fresh/store.db"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres")
+        with Store(url) as old, old.database.engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE replies, texts, refadv_meta"))
+    running = writers(url, "abcd")
+    for process in running:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in running] == [0, 0, 0, 0]
+    with Store(url) as store:
+        found = store.get_many([key(i) for i in range(N)])
+        authors = {row.key: row.model for row in store.database.rows("replies")}
+    assert len(found) == len(authors) == N
+    assert all(found[key(i)] == reply(i, authors[key(i)]) for i in range(N))
+    assert len(set(authors.values())) > 1  # they really did overlap
+
+
+def test_kill_9_in_mid_write_loses_nothing_that_was_kept(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    (tmp_path / "store.db.lock").touch()
+    before: dict[str, Reply] = {}
+    for number, name in enumerate("abc"):
+        (process,) = writers(url, name)
+        assert process.stdout
+        for _ in range(2 + 2 * number):
+            process.stdout.readline()
+        time.sleep(0.003 * number)
+        process.send_signal(signal.SIGKILL)
+        rest, _ = process.communicate()
+        acknowledged = max([(2 + 2 * number) * GROUP, *map(int, rest.split())])
+        todo = order(name)
+        with Store(url) as store:
+            kept = store.get_many([key(i) for i in range(N)])
+            rows = list(store.database.rows("replies"))
+        # everything acknowledged is there, older answers are untouched, groups are whole
+        assert {key(i) for i in todo[:acknowledged]} <= set(kept)
+        assert all(kept[k] == answer for k, answer in before.items())
+        new = {i for i in todo if key(i) in kept and key(i) not in before}
+        assert all(kept[key(i)] == reply(i, name) for i in new)
+        groups = [{i for i in todo[g : g + GROUP] if key(i) not in before} for g in range(0, N, GROUP)]
+        assert all(group <= new or not group & new for group in groups)
+        assert len(rows) == len(kept)
+        before = kept
+    assert len(before) < N or pytest.fail("every process ended before it was killed")
+
+
+def test_a_busy_store_is_waited_for(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with Store(url) as store:
+        fill(store, 0, 10)
+        code = (
+            "import sqlite3, sys, time\n"
+            f"c = sqlite3.connect({str(tmp_path / 'store.db')!r}, isolation_level=None)\n"
+            "c.execute('BEGIN IMMEDIATE'); print('held', flush=True); time.sleep(1); c.execute('COMMIT')\n"
+        )
+        holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert holder.stdout
+        holder.stdout.readline()
+        fill(store, 10, 20)
+        holder.communicate()
+        assert len(store.get_many([key(i) for i in range(20)])) == 20
+
+
+# ── full disks and damage ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_full_disk_is_one_sentence_and_what_was_kept_stays(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        fill(store, 0, 100)
+
+        @sa.event.listens_for(store.database.engine, "connect")
+        def _limit(connection: sqlite3.Connection, _: object) -> None:
+            connection.execute("PRAGMA max_page_count = 60")
+
+        store.database.engine.dispose()
+        with pytest.raises(UserError, match=r"is full or failing.*make room and run again"):
+            fill(store, 100, 5_000)
+        kept = store.get_many([key(i) for i in range(5_000)])
+        assert len(kept) >= 100
+        assert len(kept) % 100 == 0
+        assert all(kept[key(i)] == reply(i) for i in range(len(kept)))
+
+
+def test_a_file_size_limit_is_one_sentence_and_what_was_kept_stays(tmp_path: Path) -> None:
+    code = f"""
+import resource, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from store_writer import fill
+from refadv_ablate.errors import UserError
+from refadv_ablate.store import Store
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = Store("sqlite:///{tmp_path}/store.db")
+fill(store, 0, 200)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+try:
+    fill(store, 200, 20_000)
+except UserError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "is full or failing" in done.stdout, done.stderr
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        kept = store.get_many([key(i) for i in range(20_000)])
+        assert len(kept) >= 200
+        assert all(kept[key(i)] == reply(i) for i in range(len(kept)))
+
+
+def test_a_changed_byte_or_a_misplaced_answer_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store(f"sqlite:///{path}") as store:
+        fill(store, 0, 10)
+        fill(store, 20, 30)
+        with store.database.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE replies SET value = replace(value, 'stop', 'length')"))
+        with pytest.raises(
+            UserError, match=r"damaged \(row .* of replies: its checksum is wrong\); run .*store repair"
+        ):
+            store.get_many([key(3)])
+    other = tmp_path / "other.db"
+    with Store(f"sqlite:///{other}") as store:
+        fill(store, 0, 2)
+        with store.database.engine.begin() as connection:
+            connection.execute(
+                sa.text("UPDATE replies SET key = :new WHERE key = :old"), {"new": key(9), "old": key(1)}
+            )
+        with pytest.raises(UserError, match="checksum is wrong"):
+            store.get_many([key(9)])
