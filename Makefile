@@ -1,0 +1,37 @@
+# demo · test · check · bench: the README and CI call these and nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+EXTRAS := dev,curate,cluster,ray,postgres
+
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: setup demo test check bench clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
+
+# The main job on what ships in the box: drawn scenes, no hub, no key, no GPU, no server.
+demo: setup
+	$(BIN)/python -m refadv_ablate -m 'perturb=[bow,fixed,descriptor_deletion]' model=listener,listener_unordered limit=400 out=results/demo
+
+test: setup check
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) results mlflow.db mlartifacts dist

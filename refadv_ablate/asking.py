@@ -1,0 +1,99 @@
+"""Getting answers: what the store has is not asked again, what it lacks is asked once.
+
+The key of an answer is a hash of everything that determines it: the model's identity (checkpoint,
+revision, engine), each message byte for byte, the digest of each image as it is sent, the sampling
+parameters and the options. Nothing else enters: not the run, the operator's name, the batch or the order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from refadv_ablate.seeding import canonical, digest
+from refadv_ablate.types import Model, Reply, Request
+
+T = TypeVar("T")
+LOOKUP = 256
+"""Requests looked up in the store at once; bounds memory, not results."""
+
+
+class ReplyStore(Protocol):
+    """What asking needs of the prediction store."""
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The replies it has of these keys."""
+
+    def put_many(self, items: Iterable[tuple[str, Reply]], about: Mapping[str, str]) -> None:
+        """Keeps replies for good, or raises."""
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of up to `size` items, lazily."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Makes the store's keys for one model. `durable` false: answers are cheap, keys are request ids."""
+
+    identity: Mapping[str, object]
+    durable: bool = True
+    _prefix: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_prefix", digest(self.identity))
+
+    def __call__(self, request: Request) -> str:
+        """64 hexadecimal digits."""
+        if not self.durable:
+            return digest(request.id, request.repeat, len(request.messages))
+        parts = [
+            [message.role, *(part if isinstance(part, str) else {"image": part.digest()} for part in message.parts)]
+            for message in request.messages
+        ]
+        text = canonical([self._prefix, parts, asdict(request.sampling), dict(request.options), request.repeat])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ask(
+    model: Model,
+    requests: Iterable[tuple[str, Request]],
+    store: ReplyStore,
+    about: Mapping[str, str],
+    seen: Callable[[Request, Reply, bool], None],
+) -> dict[str, str]:
+    """Asks what the store lacks and keeps each answer at once; returns key → error of what has none.
+
+    `seen(request, reply, stored)` is called for each answer, whether it was in the store already or
+    is new. Equal keys are asked once.
+    """
+    failures: dict[str, str] = {}
+    pending: dict[str, str] = {}
+    asked: set[int] = set()
+
+    def lacking() -> Iterator[Request]:
+        for batch in batched(requests, LOOKUP):
+            known = store.get_many([key for key, _ in batch])
+            for key, request in batch:
+                short = int(key[:15], 16)
+                if key in known:
+                    seen(request, known[key], True)
+                elif short not in asked:
+                    asked.add(short)
+                    pending[request.id + f"|{len(request.messages)}"] = key
+                    yield request
+
+    for request, reply in model.answer(lacking()):
+        key = pending.pop(request.id + f"|{len(request.messages)}")
+        if reply.finish == "error":
+            failures[key] = reply.error
+        else:
+            store.put_many([(key, reply)], about)
+        seen(request, reply, False)
+    return failures

@@ -1,0 +1,301 @@
+"""Finds what ships beside the code, composes it with Hydra, and builds parts from it.
+
+`conf/` and `experiments/` lie inside the package in a wheel and beside it in a checkout. Together with
+cli.py this is the only importer of Hydra.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from refadv_ablate.errors import UserError, nearest
+
+PACKAGE = Path(__file__).resolve().parent
+GROUPS = ("model", "backend", "perturb", "data", "prompt", "protocol", "rewriter", "tracking")
+RECIPES = ("paper", "robustness")
+
+
+def asset_dir(name: str) -> Path:
+    """The folder `name` (conf, experiments), inside the package or beside it."""
+    for folder in (PACKAGE / name, PACKAGE.parent / name):
+        if folder.is_dir():
+            return folder
+    raise UserError(f"the folder {name}/ is missing from this installation; install refadv-ablate again")
+
+
+def package_path(relative: str) -> Path:
+    """A file or folder shipped inside the package, such as `checkpoints/tiny_internvl3`."""
+    return PACKAGE / relative
+
+
+def group_dir(group: str) -> Path:
+    """Where the options of a config group lie."""
+    return asset_dir("experiments" if group in RECIPES else "conf") / group
+
+
+def options(group: str) -> dict[str, str]:
+    """Option → its one-line description (the first comment line of its YAML)."""
+    folder = group_dir(group)
+    return {
+        path.relative_to(folder).with_suffix("").as_posix(): first_comment(path)
+        for path in sorted(folder.rglob("*.yaml"))
+    }
+
+
+def first_comment(path: Path) -> str:
+    """The first comment line of a YAML that is not a Hydra directive."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            text = line.strip()
+            if text.startswith("#") and "@package" not in text:
+                return text.lstrip("# ").rstrip()
+    return ""
+
+
+def register() -> None:
+    """Makes the resolvers of conf/ known to OmegaConf."""
+    from omegaconf import OmegaConf
+
+    OmegaConf.register_new_resolver("asset_dir", lambda name: str(asset_dir(name)), replace=True)
+    OmegaConf.register_new_resolver("package_path", lambda path: str(package_path(path)), replace=True)
+    OmegaConf.register_new_resolver("basename", lambda path: str(path).rstrip("/").split("/")[-1], replace=True)
+
+
+def compose(overrides: Sequence[str], with_hydra: bool = False) -> Any:
+    """The composed config (a DictConfig); every mistake in the overrides is one UserError."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    register()
+    if GlobalHydra.instance().is_initialized():
+        GlobalHydra.instance().clear()
+    with initialize_config_dir(str(asset_dir("conf")), version_base="1.3", job_name="refadv_ablate"):
+        try:
+            return hydra_compose("config", overrides=list(overrides), return_hydra_config=with_hydra)
+        except Exception as error:
+            raise UserError(explain(error, overrides)) from error
+
+
+def parse(overrides: Sequence[str]) -> list[Any]:
+    """Hydra's parsed overrides; a word that is not an override is one UserError."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+    parsed = []
+    for word in overrides:
+        try:
+            parsed.append(parser.parse_override(word))
+        except HydraException as error:
+            hint = " (write texts with commas, quotes or non-Latin letters into a YAML or a prompt file)"
+            raise UserError(f"{word!r} is not a key=value that Hydra can read{hint}") from error
+    return parsed
+
+
+def check(overrides: Sequence[str]) -> None:
+    """Raises UserError for an unknown group option or key, naming the nearest match."""
+    parsed = parse(overrides)
+    for override in parsed:
+        group = override.key_or_group
+        if group in (*GROUPS, *RECIPES):
+            for value in _values(override):
+                _check_option(group, value)
+    groups = [o.input_line for o in parsed if not _is_plain_key(o) and not o.is_sweep_override()]
+    first = [f"{o.key_or_group}={_first(o)}" for o in parsed if not _is_plain_key(o) and o.is_sweep_override()]
+    if any(_is_plain_key(o) for o in parsed):
+        config = compose([*groups, *first])
+        for override in parsed:
+            if _is_plain_key(override) and not override.is_add():
+                _check_key(config, override.key_or_group)
+
+
+def representative(overrides: Sequence[str]) -> list[str]:
+    """The overrides with each sweep replaced by its first value: one job that stands for all."""
+    words = []
+    for override in parse(overrides):
+        if override.is_sweep_override():
+            first = next(iter(override.sweep_iterator()))
+            words.append(f"{override.get_key_element()}={first}")
+        else:
+            words.append(override.input_line)
+    return words
+
+
+def _is_plain_key(override: Any) -> bool:
+    key = override.key_or_group
+    return key not in (*GROUPS, *RECIPES) and not key.startswith(("hydra", "command"))
+
+
+def _first(override: Any) -> str:
+    values = _values(override)
+    return values[0] if values else "null"
+
+
+def _values(override: Any) -> list[str]:
+    """Every option that an override of a group names: one, a list of several, or a sweep of either."""
+    if override.is_delete():
+        return []
+    raw = list(override.sweep_iterator()) if override.is_sweep_override() else [override.value()]
+    flat: list[str] = []
+    for value in raw:
+        if isinstance(value, str) and value.startswith("["):
+            flat += [word.strip() for word in value.strip("[]").split(",")]
+        elif isinstance(value, list):
+            flat += [str(item) for item in value]
+        elif value is not None:
+            flat.append(str(value))
+    return flat
+
+
+def _check_option(group: str, value: str) -> None:
+    known = options(group)
+    if value not in known and value != "null":
+        raise UserError(f"there is no {group}={value}; {nearest(value, known)}")
+
+
+def _check_key(config: Any, dotted: str) -> None:
+    from omegaconf import DictConfig
+
+    node, walked = config, ""
+    for part in dotted.split("."):
+        if isinstance(node, DictConfig):
+            names = {str(key) for key in node}
+            if part not in names:
+                where = walked or "the configuration"
+                raise UserError(f"{dotted}: {where} has no key {part!r}; {nearest(part, names)}")
+            node = node._get_node(part)
+            walked = f"{walked}.{part}".strip(".")
+
+
+def explain(error: Exception, overrides: Sequence[str]) -> str:
+    """One sentence for an exception of Hydra or OmegaConf."""
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    missing = re.search(r"Could not find '([^']+)/([^'/]+)'", text)
+    if missing:
+        group = missing[1].split("/")[0]
+        with suppress(UserError):
+            return f"there is no {group}={missing[2]}; {nearest(missing[2], options(group))}"
+    return f"the configuration can't be composed from {' '.join(overrides) or 'no overrides'}: {text}"
+
+
+# ── building parts ──────────────────────────────────────────────────────────────────────────────
+
+
+def plain(config: Any) -> Any:
+    """A config node as dicts, lists and scalars, all interpolations resolved."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if not OmegaConf.is_config(config):
+        return config
+    try:
+        return OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        key = getattr(error, "full_key", None) or "a key"
+        text = str(error).splitlines()[0]
+        if "Missing mandatory value" in text:
+            raise UserError(f"{key} must be given: add {key}=… to the command") from error
+        raise UserError(f"{key} can't be resolved: {text}") from error
+
+
+def build(node: Any, where: str = "config", **extra: Any) -> Any:
+    """Builds the part that a node with `_target_` describes, nested parts first.
+
+    Keys are checked against the constructor and scalar values against its annotations, so that a
+    misspelt key or a value of the wrong type is one UserError. A key that ends in `_config` is handed
+    over as it is, for parts that build their inner part themselves.
+    """
+    node = plain(node)
+    if isinstance(node, Mapping) and "_target_" in node:
+        arguments = {key: value for key, value in node.items() if not key.startswith("_")}
+        target = locate(str(node["_target_"]), where)
+        return _construct(target, arguments, where, extra)
+    if isinstance(node, Mapping):
+        return {key: build(value, f"{where}.{key}") for key, value in node.items()}
+    if isinstance(node, list):
+        return [build(value, f"{where}[{index}]") for index, value in enumerate(node)]
+    return node
+
+
+def locate(dotted: str, where: str) -> Callable[..., Any]:
+    """The class or function of this dotted name."""
+    module, _, name = dotted.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"{where}._target_={dotted} can't be imported: {error}") from error
+    return typing.cast(Callable[..., Any], found)
+
+
+def _construct(target: Callable[..., Any], arguments: dict[str, Any], where: str, extra: dict[str, Any]) -> Any:
+    parameters = inspect.signature(target).parameters
+    hints = _hints(target)
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for key in arguments:
+        if key not in parameters and not open_ended:
+            raise UserError(f"{where}: {_name(target)} has no option {key!r}; {nearest(key, parameters)}")
+    built = {
+        key: value if key.endswith("_config") else build(value, f"{where}.{key}")
+        for key, value in arguments.items()
+    }
+    checked = {key: _checked(value, hints.get(key, Any), f"{where}.{key}") for key, value in built.items()}
+    for name, parameter in parameters.items():
+        needed = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        if needed and parameter.kind is not parameter.VAR_POSITIONAL and name not in checked | extra:
+            raise UserError(f"{where}.{name} must be given: add {where}.{name}=… to the command")
+    try:
+        return target(**checked, **extra)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def _name(target: Callable[..., Any]) -> str:
+    return getattr(target, "__name__", str(target))
+
+
+def _hints(target: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    except (NameError, AttributeError):
+        return {}
+
+
+def _leaves(hint: Any) -> Iterator[Any]:
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal or not arguments:
+        yield hint
+    for argument in arguments:
+        if typing.get_origin(hint) is not typing.Literal:
+            yield from _leaves(argument)
+
+
+CHECKABLE = (int, float, str, bool, type(None), Path, types.NoneType, Ellipsis)
+
+
+def _checked(value: Any, hint: Any, where: str) -> Any:
+    """The value as its annotation wants it, where the annotation is made of plain types."""
+    leaves = list(_leaves(hint))
+    if any(leaf not in CHECKABLE and typing.get_origin(leaf) is not typing.Literal for leaf in leaves):
+        return tuple(value) if isinstance(value, list) else value
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise UserError(f"{where}={value!r}: {problem[0].lower()}{problem[1:]}") from error
+
+
+def suggest(word: str, choices: Sequence[str]) -> str | None:
+    """The one close match, if any."""
+    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=0.6)), None)

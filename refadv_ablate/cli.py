@@ -1,0 +1,164 @@
+"""The command line: compose → run → table. Also the door to the other commands.
+
+Nothing heavy is imported before it is known to be needed, so that `--help` and a mistake answer at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from refadv_ablate import __version__, assets
+from refadv_ablate.errors import UserError, nearest
+
+PROGRAM = "refadv-ablate"
+COMMANDS = {
+    "perturb": ("refadv_ablate.perturbing", "write the perturbed texts to a JSONL that can be read, edited, passed back"),
+    "doctor": ("refadv_ablate.doctor", "ask a handful, overlay the boxes, show how the frame was read"),
+    "stats": ("refadv_ablate.dataset_stats", "statistics and figures of data sets"),
+    "report": ("refadv_ablate.report", "tables, figures and pages from runs or prediction files"),
+    "store": ("refadv_ablate.store_cli", "the prediction store: stats, export, prune, repair"),
+    "selftest": ("refadv_ablate.selftest", "controls with known answers, and the calibration of the intervals"),
+    "power": ("refadv_ablate.power", "the smallest Δ that a planned run can detect"),
+    "ui": ("refadv_ablate.ui", "MLflow's pages on the right store"),
+}
+FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done, 1 a cell failed or is incomplete, 2 a mistake in the command, 130 stopped."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _dispatch(words)
+    except UserError as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\n{PROGRAM}: stopped; answers so far are kept, the same command goes on:", file=sys.stderr)
+        print(f"  {_command(words)}", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _command(words: Sequence[str]) -> str:
+    return shlex.join(["python", "-m", "refadv_ablate", *words])
+
+
+def _dispatch(words: list[str]) -> int:
+    flags = [word for word in words if word.startswith("-") and "=" not in word]
+    for flag in flags:
+        if flag not in FLAGS:
+            raise UserError(f"unknown option {flag!r}; {nearest(flag, FLAGS)}")
+    rest = [word for word in words if word not in flags]
+    if "--version" in flags:
+        print(f"{PROGRAM} {__version__}")
+        return 0
+    command = rest.pop(0) if rest and "=" not in rest[0] and not rest[0].startswith(("~", "+")) else None
+    if command is not None and command not in COMMANDS:
+        raise UserError(f"there is no command {command!r}; {nearest(command, COMMANDS)}; or give key=value words to run")
+    if {"-h", "--help"} & set(flags):
+        print(help_text(command))
+        return 0
+    if command is not None:
+        return _run_command(command, rest)
+    multirun = bool({"-m", "--multirun"} & set(flags))
+    _check(rest, multirun)
+    if {"-c", "--cfg"} & set(flags):
+        from omegaconf import OmegaConf
+
+        print(OmegaConf.to_yaml(assets.compose(rest)), end="")
+        return 0
+    return _sweep(rest, multirun, dry="--dry-run" in flags)
+
+
+# ── help ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def help_text(command: str | None = None) -> str:
+    """Commands, config groups and their options, one line each; or the keys of one command."""
+    if command is not None:
+        return _command_help(command)
+    lines = [
+        f"{PROGRAM} {__version__}: original against perturbed accuracy of referring expression comprehension",
+        "",
+        "  python -m refadv_ablate perturb=bow model=internvl3          one run",
+        "  python -m refadv_ablate 'perturb=[bow,fixed]' data=ref_adv_s   several operators, the original asked once",
+        "  python -m refadv_ablate -m perturb=bow,fixed model=a,b       a sweep over every combination",
+        "  python -m refadv_ablate COMMAND key=value …                  one of the commands below",
+        "",
+        "options: -m sweep · --cfg print the composed config · --dry-run list the cells · --version · --help",
+        "",
+        "commands:",
+        *(f"  {name:<22} {about}" for name, (_, about) in COMMANDS.items()),
+    ]
+    for group in (*assets.GROUPS, *assets.RECIPES):
+        lines += ["", f"{group}=", *(f"  {name:<22} {about}" for name, about in assets.options(group).items())]
+    lines += ["", "other keys, with their defaults:", *_own_keys()]
+    return "\n".join(lines)
+
+
+def _own_keys() -> list[str]:
+    text = (assets.asset_dir("conf") / "config.yaml").read_text(encoding="utf-8")
+    lines = text.split("robustness: null")[1].split("hydra:")[0].strip().splitlines()
+    return [f"  {line}" for line in lines]
+
+
+def _command_help(command: str) -> str:
+    path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
+    body = path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
+    return f"python -m refadv_ablate {command} key=value …: {COMMANDS[command][1]}\n\n{body}\n\nand every key of the main job"
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _run_command(command: str, words: list[str]) -> int:
+    """Composes the config with the command's own keys under its name; bare own keys are taken as such."""
+    from omegaconf import OmegaConf
+
+    path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
+    own = {str(key) for key in OmegaConf.load(path)} if path.exists() else set()
+    module = importlib.import_module(COMMANDS[command][0])
+    overrides = [f"+command@{command}={command}"] if path.exists() else []
+    for index, word in enumerate(words):
+        key = word.split("=", 1)[0]
+        if index == 0 and "=" not in word:
+            overrides.append(f"{command}.action={word}")
+        else:
+            overrides.append(f"{command}.{word}" if key.split(".")[0] in own else word)
+    assets.check(overrides)
+    config = assets.compose(overrides)
+    result: int = module.run(config)
+    return result
+
+
+# ── the main job ────────────────────────────────────────────────────────────────────────────────
+
+
+def _check(words: Sequence[str], multirun: bool) -> None:
+    for override in assets.parse(words):
+        key = override.key_or_group
+        if override.is_sweep_override() and not multirun:
+            raise UserError(f"{override.input_line} names several values; add -m to sweep, or write '{key}=[a,b]' for several operators in one run")
+        if key in ("hydra/launcher", "hydra/sweeper") and not multirun:
+            raise UserError(f"{key} has no effect without -m; add -m, or leave it out")
+    assets.check(words)
+
+
+def _sweep(words: list[str], multirun: bool, dry: bool) -> int:
+    from refadv_ablate import launch
+
+    return launch.run(words, multirun, _command([*(["-m"] if multirun else []), *words]), dry)

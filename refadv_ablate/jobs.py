@@ -1,0 +1,382 @@
+"""One job of a sweep: a composed config becomes finished cells.
+
+A cell is model × data × prompt × operator. Its folder is named by a hash of everything that determines
+its numbers, so that a finished cell is never computed again and two processes never write one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from refadv_ablate import __version__, assets, prompts, stats, texts
+from refadv_ablate.errors import UserError
+from refadv_ablate.jsonl import atomic, read_json, to_line, write_json
+from refadv_ablate.progress import Display
+from refadv_ablate.records import dump, load, record_to_json
+from refadv_ablate.run import Job, Reader, examples, run
+from refadv_ablate.scoring import Arm
+from refadv_ablate.seeding import digest
+from refadv_ablate.sweep import VARIABLE, CellState, State, Sweep, slugify
+from refadv_ablate.types import ORIGINAL, Comparison, Data, Json, Model, ModelSpec, Operator
+
+assets.register()
+
+
+class Stopped(KeyboardInterrupt):
+    """SIGTERM, treated as Ctrl-C is: what is answered stays, and the cell says "stopped"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The scalar keys of conf/config.yaml."""
+
+    seed: int
+    limit: int | None
+    out: Path
+    store: str
+    retry: str
+    max_missing: float
+    slices: tuple[str, ...]
+    gallery: int
+    progress: str
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Settings:
+        """Raises UserError for a value of the wrong type or out of range."""
+        own = {name: config[name] for name in cls.__slots__}
+        settings: Settings = assets.build({"_target_": f"{__name__}.Settings", **own}, "config")
+        for key, value, choices in (("retry", settings.retry, ("none", "format")), ("progress", settings.progress, ("auto", "on", "off"))):
+            if value not in choices:
+                raise UserError(f"{key}={value!r}: choose from {', '.join(choices)}")
+        if settings.limit is not None and settings.limit < 1:
+            raise UserError(f"limit={settings.limit}: give at least 1, or leave it out for all examples")
+        return replace(settings, out=settings.out.absolute())
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a composed config stands for, before any weights are loaded."""
+
+    config: Mapping[str, Any]
+    settings: Settings
+    data: Data
+    operators: Mapping[str, Operator]
+    spec: ModelSpec
+    style: prompts.Style
+    engine: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of this job."""
+
+    label: str
+    hash: str
+    folder: Path
+
+    def state(self) -> State | None:
+        """How it stands, if it was ever begun."""
+        path = self.folder / "status.json"
+        return read_json(path)["state"] if path.exists() else None
+
+
+def parts_of(config: Any) -> Parts:
+    """Builds everything but the model itself; every mistake is a UserError."""
+    from refadv_ablate.protocol import parts as protocol_of
+
+    whole = assets.plain(config)
+    refuse_secrets(whole)
+    settings = Settings.of(whole)
+    model = dict(whole["model"])
+    engine = model.pop("engine", None) or whole["backend"]
+    model.pop("size", None)
+    spec = assets.build(model, "model")
+    style = assets.build(whole["prompt"], "prompt")
+    spec, style, notes = protocol_of(whole["protocol"], spec, style)
+    operators = assets.build(whole["perturb"], "perturb")
+    if not operators:
+        raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
+    return Parts(whole, settings, assets.build(whole["data"], "data"), operators, spec, style, engine, notes)
+
+
+def refuse_secrets(config: Any, where: str = "") -> None:
+    """Raises UserError where a value equals a secret of the environment: keys never enter a config."""
+    if isinstance(config, Mapping):
+        for key, value in config.items():
+            refuse_secrets(value, f"{where}.{key}".strip("."))
+    elif isinstance(config, list):
+        for value in config:
+            refuse_secrets(value, where)
+    elif isinstance(config, str) and len(config) >= 8:
+        for name, secret in os.environ.items():
+            if config == secret and re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
+                raise UserError(f"{where} holds the value of ${name}; leave it out, it is read from the environment")
+
+
+def masked(config: Any) -> Any:
+    """The config with passwords inside URLs replaced by ***."""
+    if isinstance(config, Mapping):
+        return {key: masked(value) for key, value in config.items()}
+    if isinstance(config, list):
+        return [masked(value) for value in config]
+    return re.sub(r"(://[^:/@\s]+):[^@/\s]+@", r"\1:***@", config) if isinstance(config, str) else config
+
+
+def cells_of(parts: Parts) -> list[Cell]:
+    """The cells of one job: one for each operator."""
+    config, settings = parts.config, parts.settings
+    shared: Json = [
+        __version__,
+        {key: masked(config[key]) for key in ("model", "prompt", "protocol", "data")},
+        masked(parts.engine),
+        dict(parts.data.fingerprint()),
+        [settings.seed, settings.limit, settings.retry, list(settings.slices), settings.max_missing],
+    ]
+    cells = []
+    for label, operator in parts.operators.items():
+        key = digest(shared, label, operator.identity(), operator.draws)
+        names = (parts.spec.name, parts.data.name, parts.style.name, label)
+        folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
+        cells.append(Cell(label, key, folder))
+    return cells
+
+
+_loaded: dict[str, Model] = {}
+"""The one model that this process holds, so that the cells of one model load it once."""
+
+
+def model_of(parts: Parts) -> Model:
+    """The engine of these parts; another one that is loaded is freed first."""
+    key = digest(masked(parts.config["model"]), masked(parts.engine), parts.config["protocol"])
+    if key not in _loaded:
+        release()
+        _loaded[key] = assets.build(parts.engine, "backend", spec=parts.spec)
+    return _loaded[key]
+
+
+def release() -> None:
+    """Frees the model that this process holds."""
+    while _loaded:
+        _loaded.popitem()[1].close()
+
+
+def execute(config: Any, sweep: Sweep, tracker: Any, parent: str) -> list[Comparison]:
+    """Runs the cells of one composed config that aren't finished; returns all of their comparisons."""
+    parts = parts_of(config)
+    cells = cells_of(parts)
+    with _locked(cells):
+        todo = [cell for cell in cells if cell.state() != "done"]
+        for cell in cells:
+            if cell not in todo:
+                _report(sweep, parts, cell, "done", tracker, parent)
+        if todo:
+            _run_cells(parts, todo, sweep, tracker, parent)
+        return [load(cell.folder / "summary.json") for cell in cells]
+
+
+@contextmanager
+def _locked(cells: Sequence[Cell]) -> Iterator[None]:
+    from filelock import FileLock
+
+    with ExitStack() as stack:
+        for cell in sorted(cells, key=lambda c: c.hash):
+            cell.folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(cell.folder / ".lock"))
+        yield
+
+
+def _run_cells(parts: Parts, cells: Sequence[Cell], sweep: Sweep, tracker: Any, parent: str) -> None:
+    runs = {cell.label: tracker.open_cell(parent, _info(parts, cell)) for cell in cells}
+    for cell in cells:
+        _status(cell, "running")
+        write_yaml(cell.folder / "config.yaml", masked(parts.config))
+        sweep.put(_cell_state(parts, cell, "running", run_id=runs[cell.label]))
+    try:
+        results = _measure(parts, cells)
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt)
+        state: State = "stopped" if stopped else "failed"
+        reason = "stopped by the user" if stopped else " ".join(str(error).split()) or type(error).__name__
+        for cell in cells:
+            _status(cell, state, reason, traceback.format_exc() if not isinstance(error, UserError) else "")
+            sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
+            (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)
+        raise
+    for cell in cells:
+        comparison, state, reason = results[cell.label]
+        dump(comparison, cell.folder / "summary.json")
+        draw(parts, cell, comparison)
+        _status(cell, state, reason)
+        sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
+        tracker.finish_cell(runs[cell.label], comparison, cell.folder)
+
+
+def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
+    """Perturbs, asks, reads, writes predictions, and compares."""
+    from refadv_ablate.store import open_store
+
+    settings, model = parts.settings, model_of(parts)
+    operators = {cell.label: parts.operators[cell.label] for cell in cells}
+    files = _texts(parts, operators)
+    for cell in cells:
+        shutil.copyfile(files[cell.label], cell.folder / "texts.jsonl")
+    job = Job(
+        data=parts.data,
+        spec=parts.spec,
+        model=model,
+        style=parts.style,
+        texts={label: texts.read(path) for label, path in files.items()},
+        draws={label: operator.draws for label, operator in operators.items()},
+        repeats=frozenset(label for label, operator in operators.items() if getattr(operator, "repeat", False)),
+        limit=settings.limit,
+        retry=settings.retry == "format",
+        durable=getattr(model, "durable", True),
+        about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
+    )
+    planned = sum(1 for _ in examples(parts.data, settings.limit))
+    if planned == 0:
+        raise UserError(f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude")
+    total = planned * (1 + sum(job.draws.values()))
+    started = time.monotonic()
+    title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
+    with open_store(settings.store) as store, Display(total, title, settings.progress) as display:
+        reader = Reader(job, display)
+        arms = _write(run(job, store, reader), cells)
+    seconds = time.monotonic() - started
+    return {cell.label: _compare(parts, cell, arms, planned, reader, seconds) for cell in cells}
+
+
+def _texts(parts: Parts, operators: Mapping[str, Operator]) -> dict[str, Path]:
+    settings = parts.settings
+    files = {}
+    for label, operator in operators.items():
+        path = texts.texts_path(
+            settings.out / "texts", parts.data.fingerprint(), label, operator, settings.seed, settings.limit
+        )
+        files[label] = texts.ensure(
+            path, lambda: examples(parts.data, settings.limit), label, operator, settings.seed
+        )
+    return files
+
+
+def _write(found: Iterator[Any], cells: Sequence[Cell]) -> dict[str, Arm]:
+    """Sends each record to its arm and to the predictions of each cell that it belongs to."""
+    arms = {ORIGINAL: Arm(), **{cell.label: Arm() for cell in cells}}
+    with ExitStack() as stack:
+        sinks: dict[str, list[IO[bytes]]] = {}
+        for cell in cells:
+            file = stack.enter_context(atomic(cell.folder / "predictions.jsonl"))
+            sinks[cell.label] = [file]
+            sinks.setdefault(ORIGINAL, []).append(file)
+        for record in found:
+            arms[record.condition].add(record)
+            line = (to_line(record_to_json(record)) + "\n").encode()
+            for sink in sinks[record.condition]:
+                sink.write(line)
+    return arms
+
+
+def _compare(
+    parts: Parts, cell: Cell, arms: Mapping[str, Arm], planned: int, reader: Reader, seconds: float
+) -> tuple[Comparison, State, str]:
+    original, perturbed = arms[ORIGINAL], arms[cell.label]
+    comparison = stats.compare(
+        original,
+        perturbed,
+        model=parts.spec.name,
+        data=parts.data.name,
+        prompt=parts.style.name,
+        operator=cell.label,
+        planned=planned,
+        slices=parts.settings.slices,
+        seed=parts.settings.seed,
+    )
+    frame = [
+        f"{condition}: {text}"
+        for condition, found in reader.warnings().items()
+        if condition in (ORIGINAL, cell.label)
+        for text in found
+    ]
+    excluded = getattr(parts.data, "excluded", {})
+    left_out = [f"{n} examples left out of the data: {reason}" for reason, n in excluded.items() if n]
+    missing = original.counts().get("missing", 0) + perturbed.counts().get("missing", 0)
+    asked = max(1, len(original) + len(perturbed))
+    state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"
+    reason = f"{missing} of {asked} answers are missing; the same command asks them again" if missing else ""
+    details = {
+        **comparison.details,
+        "seconds": round(seconds, 3),
+        "hash": cell.hash,
+        "version": __version__,
+        "seed": parts.settings.seed,
+        "excluded": dict(excluded),
+    }
+    warnings = (*parts.notes, *frame, *left_out, *comparison.warnings)
+    if state == "incomplete":
+        warnings = (f"INCOMPLETE: {reason}", *warnings)
+    return replace(comparison, warnings=warnings, details=details), state, reason
+
+
+def draw(parts: Parts, cell: Cell, comparison: Comparison) -> None:
+    """The cell's pictures: Δ with its interval, and the gallery of its examples."""
+    from refadv_ablate.report.figures import delta_figure
+
+    (cell.folder / "figures").mkdir(exist_ok=True)
+    delta_figure([comparison], cell.folder / "figures" / "delta")
+
+
+# ── how a cell stands ───────────────────────────────────────────────────────────────────────────
+
+
+def write_yaml(path: Path, value: Any) -> None:
+    """A readable dump of a plain config."""
+    from omegaconf import OmegaConf
+
+    path.write_text(OmegaConf.to_yaml(OmegaConf.create(value)), encoding="utf-8")
+
+
+def _status(cell: Cell, state: State, reason: str = "", trace: str = "") -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    write_json(
+        cell.folder / "status.json",
+        {"state": state, "reason": reason, "traceback": trace, "hash": cell.hash, "version": __version__, "time": now},
+    )
+
+
+def _cell_state(parts: Parts, cell: Cell, state: State, reason: str = "", run_id: str = "") -> CellState:
+    return CellState(
+        cell.hash, str(cell.folder), parts.spec.name, parts.data.name, parts.style.name, cell.label, state, reason, run_id
+    )
+
+
+def _report(sweep: Sweep, parts: Parts, cell: Cell, state: State, tracker: Any, parent: str) -> None:
+    """A cell that an earlier command finished, under this sweep."""
+    run_id = tracker.open_cell(parent, _info(parts, cell))
+    tracker.finish_cell(run_id, load(cell.folder / "summary.json"), cell.folder)
+    sweep.put(_cell_state(parts, cell, state, "", run_id))
+
+
+def _info(parts: Parts, cell: Cell) -> Any:
+    from refadv_ablate.tracking import CellInfo
+
+    return CellInfo(
+        model=parts.spec.name,
+        data=parts.data.name,
+        prompt=parts.style.name,
+        operator=cell.label,
+        seed=parts.settings.seed,
+        limit=parts.settings.limit,
+        hash=cell.hash,
+        config_path=cell.folder / "config.yaml",
+        data_fingerprint=parts.data.fingerprint(),
+    )

@@ -1,0 +1,159 @@
+"""A command's cells from start to table: prepare the log, run the jobs, gather what they left."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from refadv_ablate import __version__, assets, jobs, stats
+from refadv_ablate.errors import UserError
+from refadv_ablate.jsonl import write_json
+from refadv_ablate.records import comparison_to_json, load
+from refadv_ablate.seeding import digest
+from refadv_ablate.sweep import VARIABLE, CellState, Sweep
+from refadv_ablate.types import Comparison
+
+GOOD = ("done", "incomplete")
+
+
+def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
+    """Returns the exit status: 1 if any cell failed or is incomplete."""
+    config = assets.compose(assets.representative(words))
+    if dry:
+        return _list_cells(words, multirun)
+    settings = jobs.Settings.of(assets.plain(config))
+    if not multirun:
+        jobs.parts_of(config)  # a mistake shows before anything is written
+    tracker = tracker_of(config)
+    tracker.prepare()
+    sweep = Sweep.of(settings.out, words, multirun)
+    parent = tracker.open_sweep(" ".join(words) or "default", {"command": command, "sweep": sweep.folder.name})
+    sweep.begin(words, command, {"parent": parent, "multirun": multirun, "version": __version__, **versions()})
+    try:
+        if multirun:
+            _hydra(words)
+        else:
+            jobs.execute(config, sweep, tracker, parent)
+    except KeyboardInterrupt:
+        tracker.kill(parent, "stopped by the user")
+        raise
+    except UserError as error:
+        tracker.fail_cell(parent, str(error))
+        raise
+    finally:
+        jobs.release()
+    return finish(sweep, tracker, parent)
+
+
+def tracker_of(config: Any) -> Any:
+    """The log of this command; relative addresses are taken from the launch directory."""
+    return assets.build(config.tracking, "tracking", launch_dir=Path.cwd())
+
+
+def versions() -> dict[str, str]:
+    """What a reader needs to run the same again."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in ("torch", "transformers", "hydra-core", "mlflow-skinny", "mlflow", "spacy", "numpy"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {"versions": json.dumps(found)}
+
+
+def _hydra(words: Sequence[str]) -> None:
+    """Hands the sweep to Hydra, with whatever sweeper and launcher the words choose."""
+    import hydra
+
+    sys.argv = [sys.argv[0], "-m", *words]
+    hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(task)()
+
+
+def task(config: Any) -> None:
+    """One job of a sweep, in any process: a failure is written down, and the others go on."""
+    sweep = Sweep.inherited()
+    if sweep is None:
+        raise UserError(f"this job doesn't know its sweep: ${VARIABLE} must reach the worker processes")
+    try:
+        jobs.execute(config, sweep, tracker_of(config), sweep.facts()["parent"])
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:
+        _note_failure(sweep, config, error)
+        if config.fail_fast:
+            raise
+
+
+def _note_failure(sweep: Sweep, config: Any, error: Exception) -> None:
+    """Writes down a failure that no cell has reported, such as data that can't be read."""
+    from hydra.core.hydra_config import HydraConfig
+
+    reason = " ".join(str(error).split()) or type(error).__name__
+    swept = list(HydraConfig.get().overrides.task)
+    key = digest(swept)
+    reported = {cell.reason for cell in sweep.cells() if cell.state == "failed"}
+    if not isinstance(error, UserError):
+        path = sweep.folder / f"failure-{key[:8]}.txt"
+        path.write_text(traceback.format_exc(), encoding="utf-8")
+        reason += f" (traceback in {path})"
+        reported = set()
+    if reason not in reported:
+        name = str(config.model.get("name") or "?")
+        sweep.put(CellState(key, "", name, " ".join(swept), "", "", "failed", reason))
+
+
+def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
+    """The table of the sweep on the screen, in its folder and in the log."""
+    from rich.console import Console
+
+    from refadv_ablate.report.console import console
+
+    cells = sweep.cells()
+    comparisons = stats.holm([load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD])
+    failures = [(_title(cell), f"{cell.state}: {cell.reason}") for cell in cells if cell.state not in GOOD]
+    write_json(sweep.folder / "summary.json", {"comparisons": [comparison_to_json(c) for c in comparisons]})
+    pages = _pages(sweep, comparisons, failures, cells)
+    tracker.close_sweep(parent, comparisons, sweep.folder, failures)
+    out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    out.print(console(comparisons, failures))
+    for line in (*pages, *tracker.where(parent)):
+        out.print(line, markup=False, soft_wrap=True)
+    incomplete = any(cell.state == "incomplete" for cell in cells)
+    return 1 if failures or incomplete else 0
+
+
+def _title(cell: CellState) -> str:
+    return " · ".join(word for word in (cell.model, cell.data, cell.prompt, cell.operator) if word)
+
+
+def _pages(
+    sweep: Sweep, comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]], cells: Sequence[CellState]
+) -> list[str]:
+    """Figures and the run report in the sweep's folder; returns lines that say where they lie."""
+    return [f"results: {os.path.relpath(sweep.folder)}"]
+
+
+def _list_cells(words: Sequence[str], multirun: bool) -> int:
+    """The cells that the command would run, and how each stands."""
+    from itertools import product
+
+    choices = []
+    for override in assets.parse(words):
+        values = list(override.sweep_iterator()) if override.is_sweep_override() else None
+        key = override.get_key_element()
+        choices.append([f"{key}={v}" for v in values] if values else [override.input_line])
+    total = 0
+    for combination in product(*choices):
+        for cell in jobs.cells_of(jobs.parts_of(assets.compose(list(combination)))):
+            total += 1
+            print(f"{cell.state() or 'new':<11} {cell.folder.name}")
+    print(f"{total} cells")
+    return 0

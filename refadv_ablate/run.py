@@ -1,0 +1,285 @@
+"""The main job on one screen: plan, ask, read, compare.
+
+Every condition of an example is planned next to the others, so that a server's image cache and an
+engine's shared preprocessing can be used. Answers go to the store the moment they arrive; records are
+made afterwards, in the order of the data, from what the store holds. So a run that was interrupted and
+started again ends with the numbers of one that was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from refadv_ablate import parsing, prompts
+from refadv_ablate.asking import Keys, ReplyStore, ask, batched
+from refadv_ablate.boxes import Box, iou
+from refadv_ablate.frames import FrameCheck
+from refadv_ablate.records import perturbed_from_json
+from refadv_ablate.types import (
+    EMPTY,
+    ORIGINAL,
+    Data,
+    Example,
+    Json,
+    Model,
+    ModelSpec,
+    NoBox,
+    Perturbed,
+    Reading,
+    Record,
+    Reply,
+    Request,
+    Seen,
+    Usage,
+)
+
+CHUNK = 256
+"""Planned requests handled at once; bounds memory, not results."""
+
+
+class Watch(Protocol):
+    """What a live display hears of a run."""
+
+    def reply(self, condition: str, reading: Reading | None, score: float | None, reply: Reply, stored: bool) -> None:
+        """One answer; reading and score are None where the model never answered."""
+
+    def warn(self, text: str) -> None:
+        """Something that should be known before the run ends."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model, one data set, one prompt style, any number of operators."""
+
+    data: Data
+    spec: ModelSpec
+    model: Model
+    style: prompts.Style
+    texts: Mapping[str, Callable[[], Iterator[Mapping[str, Json]]]]
+    """Operator label → its perturbed texts, each draw of each example in the order of the data."""
+    draws: Mapping[str, int]
+    repeats: frozenset[str] = frozenset()
+    """Labels of no-op arms, asked past the store."""
+    limit: int | None = None
+    retry: bool = False
+    """One further turn that asks for the box alone, after an answer without a readable box."""
+    durable: bool = True
+    """False for models that answer in microseconds: nothing is stored."""
+    about: Mapping[str, str] = EMPTY
+    """Labels kept beside stored answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One answer of the plan; without a request where no perturbed text exists."""
+
+    condition: str
+    draw: int
+    perturbed: Perturbed
+    request: Request | None = None
+    key: str = ""
+
+
+def examples(data: Data, limit: int | None) -> Iterator[Example]:
+    """The first `limit` examples of the data, or all."""
+    for index, example in enumerate(data):
+        if limit is not None and index >= limit:
+            return
+        yield example
+
+
+def plan(job: Job, keys: Keys) -> Iterator[Planned]:
+    """Every answer that is wanted, example by example: the original, then each operator's draws."""
+    streams = {label: read() for label, read in job.texts.items()}
+    for example in examples(job.data, job.limit):
+        yield _planned(job, keys, Perturbed(example, example, "unchanged"), ORIGINAL, 0)
+        for label, stream in streams.items():
+            for draw in range(job.draws[label]):
+                yield _planned(job, keys, perturbed_from_json(next(stream), example), label, draw)
+
+
+def _planned(job: Job, keys: Keys, perturbed: Perturbed, condition: str, draw: int) -> Planned:
+    if perturbed.status == "not_perturbable":
+        return Planned(condition, draw, perturbed)
+    repeat = draw + 1 if condition in job.repeats else 0
+    request = prompts.build(job.spec, job.style, perturbed, condition, draw, repeat)
+    return Planned(condition, draw, perturbed, request, keys(request))
+
+
+class Reader:
+    """Reads replies in the model's dialect and frame, and watches whether they fit the frame."""
+
+    def __init__(self, job: Job, watch: Watch) -> None:
+        self.job, self.watch = job, watch
+        self.checks: dict[str, FrameCheck] = {}
+        self.warned: set[str] = set()
+
+    def read(self, request: Request, reply: Reply) -> Reading:
+        """The reading of one reply; pure."""
+        dialect, frame = prompts.reading(self.job.spec, self.job.style, request)
+        return parsing.read(reply, dialect, frame, seen(request, reply))
+
+    def heard(self, request: Request, reply: Reply, stored: bool) -> None:
+        """Shows a new answer to the watch and to the frame check of its condition."""
+        if reply.finish == "error":
+            self.watch.reply(request.condition, None, None, reply, stored)
+            return
+        reading = self.read(request, reply)
+        score = score_of(reading.answer, request.perturbed.example.target)
+        self.watch.reply(request.condition, reading, score, reply, stored)
+        check = self.checks.setdefault(request.condition, FrameCheck())
+        check.add(reading, seen(request, reply), request.perturbed.example.id)
+        for text in check.warnings():
+            if text not in self.warned:
+                self.warned.add(text)
+                self.watch.warn(f"{request.condition}: {text}")
+
+    def warnings(self) -> dict[str, tuple[str, ...]]:
+        """What looks wrong with the frame, by condition."""
+        return {condition: check.warnings() for condition, check in self.checks.items()}
+
+
+class Remembered:
+    """A store that lasts as long as the process, for answers that cost nothing."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, Reply] = {}
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """What it has of these keys."""
+        return {key: self.replies[key] for key in keys if key in self.replies}
+
+    def put_many(self, items: Iterable[tuple[str, Reply]], about: Mapping[str, str]) -> None:
+        """Keeps them; `about` is not needed."""
+        self.replies.update(items)
+
+
+def run(job: Job, store: ReplyStore, reader: Reader) -> Iterator[Record]:
+    """Asks what the store lacks, then yields every record of the plan in the order of the data."""
+    keys = Keys(job.model.identity(), job.durable)
+    if job.durable:
+        yield from _part(job, keys, lambda: plan(job, keys), store, reader)
+        return
+    for batch in batched(plan(job, keys), CHUNK):
+        yield from _part(job, keys, lambda batch=batch: batch, Remembered(), reader)  # type: ignore[misc]
+
+
+def _part(
+    job: Job, keys: Keys, planned: Callable[[], Iterable[Planned]], store: ReplyStore, reader: Reader
+) -> Iterator[Record]:
+    wanted = ((p.key, p.request) for p in planned() if p.request is not None)
+    failures = ask(job.model, wanted, store, job.about, reader.heard)
+    if job.retry:
+        further = (item for _, item in _follow_ups(job, keys, planned(), store, reader))
+        failures |= ask(job.model, further, store, job.about, lambda *_: None)
+    for batch in batched(planned(), CHUNK):
+        asked = [p for p in batch if p.request is not None]
+        replies = store.get_many([p.key for p in asked])
+        finished = _finished(job, keys, batch, store, reader) if job.retry else {}
+        for p in batch:
+            yield record(p, replies.get(p.key), finished.get(p.key), failures, reader)
+
+
+def _follow_ups(
+    job: Job, keys: Keys, planned: Iterable[Planned], store: ReplyStore, reader: Reader
+) -> Iterator[tuple[str, tuple[str, Request]]]:
+    """First key → key and request of the further turn, for each answer that needs one."""
+    for batch in batched(planned, CHUNK):
+        replies = store.get_many([p.key for p in batch if p.request])
+        for p in batch:
+            reply = replies.get(p.key)
+            if p.request is not None and reply is not None and needs_follow_up(reader.read(p.request, reply)):
+                request = prompts.follow_up(p.request, reply, job.style)
+                yield p.key, (keys(request), request)
+
+
+def _finished(
+    job: Job, keys: Keys, batch: Sequence[Planned], store: ReplyStore, reader: Reader
+) -> dict[str, tuple[Request, Reply]]:
+    further = dict(_follow_ups(job, keys, batch, store, reader))
+    replies = store.get_many([key for key, _ in further.values()])
+    return {first: (request, replies[key]) for first, (key, request) in further.items() if key in replies}
+
+
+def needs_follow_up(reading: Reading) -> bool:
+    """Whether the answer held no box that could be read, for a reason that a further turn may mend."""
+    return isinstance(reading.answer, NoBox) and reading.answer.kind in ("empty", "unparsable", "truncated")
+
+
+def seen(request: Request, reply: Reply) -> Seen:
+    """The sizes of the image: stored, sent, and as the processor made it if the engine reported it."""
+    return Seen(request.perturbed.example.image.size(), request.image.size(), reply.processed)
+
+
+def score_of(answer: Box | NoBox, target: Box) -> float:
+    """IoU with the referent's box; an answer without a box scores 0."""
+    return iou(answer, target) if isinstance(answer, Box) else 0.0
+
+
+def record(
+    planned: Planned,
+    reply: Reply | None,
+    further: tuple[Request, Reply] | None,
+    failures: Mapping[str, str],
+    reader: Reader,
+) -> Record:
+    """The record of one planned answer; `further` is the second turn, where there was one."""
+    example, request = planned.perturbed.example, planned.request
+    blank = Record(
+        example_id=example.id,
+        image_key=example.image.key,
+        condition=planned.condition,
+        draw=planned.draw,
+        status=planned.perturbed.status,
+        expression=example.expression,
+        original_expression=planned.perturbed.original.expression,
+        target=example.target,
+        outcome="not_perturbable",
+        reason=planned.perturbed.reason,
+        category=example.category,
+        distractors=example.distractors,
+        negation=example.negation,
+        source=example.source,
+        split=example.split,
+        attributes=example.attributes,
+        trace=planned.perturbed.trace,
+    )
+    if request is None:
+        return blank
+    if reply is None:
+        reason = failures.get(planned.key, "it was not answered before the run stopped")
+        return replace(blank, outcome="missing", reason=reason, size=example.image.size())
+    return _answered(blank, request, reply, further, reader)
+
+
+def _answered(
+    blank: Record, request: Request, reply: Reply, further: tuple[Request, Reply] | None, reader: Reader
+) -> Record:
+    usage, notes = reply.usage, ()
+    if further is not None:
+        first, (request, reply) = reply, further
+        usage = added(first.usage, reply.usage)
+        notes = ("retried",)
+    reading = reader.read(request, reply)
+    answer = reading.answer
+    return replace(
+        blank,
+        outcome="box" if isinstance(answer, Box) else answer.kind,
+        predicted=answer if isinstance(answer, Box) else None,
+        iou=score_of(answer, blank.target),
+        reason="" if isinstance(answer, Box) else answer.reason,
+        n_boxes=reading.n_boxes,
+        notes=(*reading.notes, *notes),
+        size=seen(request, reply).original,
+        text=reply.text,
+        reasoning=reply.reasoning,
+        usage=usage,
+        attempts=reply.attempts,
+    )
+
+
+def added(a: Usage, b: Usage) -> Usage:
+    """The sum of two."""
+    return Usage(a.input_tokens + b.input_tokens, a.output_tokens + b.output_tokens, a.usd + b.usd)
