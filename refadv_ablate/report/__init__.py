@@ -1,1 +1,1 @@
-
+"""Tables, figures, galleries and pages of what was found."""

@@ -78,7 +78,9 @@ def _estimate(plot: Any, y: int, estimate: Estimate, look: int) -> None:
     color, marker = PALETTE[look % len(PALETTE)], MARKERS[look % len(MARKERS)]
     if estimate.value is not None:
         if estimate.low is not None and estimate.high is not None:
-            plot.plot([100 * estimate.low, 100 * estimate.high], [y, y], color=color, lw=2, solid_capstyle="butt")
+            plot.plot(
+                [100 * estimate.low, 100 * estimate.high], [y, y], color=color, lw=2, solid_capstyle="butt"
+            )
         plot.plot(100 * estimate.value, y, marker, ms=6.5, color=color, mec="white", mew=0.8, zorder=3)
     text, ink = with_interval(estimate, signed=True), SOFT if estimate.value is None else INK
     plot.text(1.02, y, text, transform=plot.get_yaxis_transform(), va="center", color=ink)

@@ -10,7 +10,12 @@ MINUS = "−"
 NOT_AVAILABLE = "n/a"
 UNREAD = ("empty", "unparsable", "refused", "truncated")
 """Outcomes that are answers without a box; they score IoU 0."""
-METRIC_NAMES: Mapping[str, str] = {"acc50": "Acc@0.5", "acc75": "Acc@0.75", "acc90": "Acc@0.9", "macc": "mAcc"}
+METRIC_NAMES: Mapping[str, str] = {
+    "acc50": "Acc@0.5",
+    "acc75": "Acc@0.75",
+    "acc90": "Acc@0.9",
+    "macc": "mAcc",
+}
 
 
 def metric_name(metric: str) -> str:
