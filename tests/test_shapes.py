@@ -21,7 +21,7 @@ from refadv_ablate.errors import UserError
 from refadv_ablate.types import Data, Example, ImageRef
 
 N_SCENES = 300
-GOLDEN = "6bc956b5764c926bdef2bd85c862528941005544222c7495214ad1d5957a6e91"
+GOLDEN = "7ba649e55cb802f9f89bdbb7ae680d22c93fee60929a09cb9851352bb8e04fb1"
 
 
 def plain(example: Example) -> object:

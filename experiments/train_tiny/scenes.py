@@ -47,7 +47,8 @@ def describe(scene: Scene) -> list[list[float]]:
     width, height = scene.size
     return [
         [
-            SHAPES.index(item.shape), COLOURS.index(item.colour), SIZES.index(item.size), FILLS.index(item.fill),
+            SHAPES.index(item.shape), COLOURS.index(item.colour),
+            SIZES.index(item.size), FILLS.index(item.fill),
             item.box.x1 / width, item.box.y1 / height, item.box.x2 / width, item.box.y2 / height,
         ]
         for item in scene.items

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from refadv_ablate import seeding
 from refadv_ablate.data.shapes.drawing import DrawnImage
-from refadv_ablate.data.shapes.language import KINDS, Denotation, Kind, Meaning, meanings
+from refadv_ablate.data.shapes.language import KINDS, Denotation, Kind, Meaning, Rank, meanings
 from refadv_ablate.data.shapes.scene import Scene, draw_scene
 from refadv_ablate.data.shapes.wording import say
 from refadv_ablate.errors import UserError
@@ -19,6 +19,8 @@ __all__ = ["CYCLE", "SHARES", "DrawnImage", "Shapes"]
 CYCLE = (1, 2, 3)
 """Expressions per image, image after image: two on average, two thirds of the images share."""
 SHARES: dict[Kind, float] = {"attribute": 0.2, "relation": 0.4, "ordinal": 0.2, "negation": 0.2}
+NTHS = (1, 1, 1, 2, 2, 3)
+"""Ranks as often as they are wanted: half superlatives, a third seconds, a sixth thirds."""
 VERSION = 1
 """Raised whenever the same seed gives other examples than before."""
 TRIES = 400
@@ -120,8 +122,15 @@ def _sayings(rng: random.Random, scene: Scene, kinds: list[Kind]) -> tuple[Sayin
         rng.shuffle(found)
         taken = {saying.target for saying in chosen}
         said = {saying.text for saying in chosen}
-        # a target that is not yet taken, and words whose order matters, where the scene offers them
-        found.sort(key=lambda pair: (pair[1] in taken, not denotation.order_sensitive(*pair)))
+        nth = rng.choice(NTHS)
+        # a target not yet taken, the rank drawn, words whose order matters: where the scene offers them
+        found.sort(
+            key=lambda pair: (
+                pair[1] in taken,
+                isinstance(pair[0].modifier, Rank) and pair[0].modifier.n != nth,
+                not denotation.order_sensitive(*pair),
+            )
+        )
         for meaning, target in found:
             text, descriptors = say(meaning, rng)
             if text not in said:
