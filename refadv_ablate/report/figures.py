@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.report.points import metric_name, with_interval
-from refadv_ablate.report.style import FAINT, INK, MARKERS, PALETTE, SOFT, drawing, empty, save
+from refadv_ablate.report.style import FAINT, HATCHES, INK, MARKERS, PALETTE, SOFT, drawing, empty, save
 from refadv_ablate.types import Comparison, Estimate
 
 ROW, MARGIN = 0.27, 1.0
@@ -37,6 +37,63 @@ def model_forest(comparisons: Sequence[Comparison], path_stem: Path, *, metric: 
     )
 
 
+def flip_figure(comparisons: Sequence[Comparison], path_stem: Path, *, metric: str = "acc50") -> list[Path]:
+    """How many answers went from right to wrong and from wrong to right: Δ is their difference."""
+    cells = [c for c in comparisons if metric in c.deltas and c.paired]
+    lines = _lines(cells, lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}", lambda c: c.operator)
+    with drawing(7.2, MARGIN + 0.3 + 0.31 * max(len(lines), 2)) as (figure, axes):
+        plot = axes[0, 0]
+        if not cells:
+            empty(plot, "no example was answered in both conditions")
+            return save(figure, path_stem)
+        for y, (_, comparison) in enumerate(lines):
+            if comparison is not None:
+                _flips(plot, y, comparison, metric)
+        _flip_axes(plot, lines)
+        figure.legend(*plot.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=8.5)
+        return save(figure, path_stem)
+
+
+def _flips(plot: Any, y: int, comparison: Comparison, metric: str) -> None:
+    delta = comparison.deltas[metric]
+    for name, count, sign, look in (
+        ("right → wrong", delta.right_to_wrong, -1, 1),
+        ("wrong → right", delta.wrong_to_right, 1, 0),
+    ):
+        width = 100 * sign * count / comparison.paired
+        label = name if y == 1 else None  # the first line is a heading
+        plot.barh(
+            y,
+            width,
+            height=0.66,
+            color=PALETTE[look],
+            edgecolor="white",
+            hatch=HATCHES[look],
+            lw=0.5,
+            label=label,
+        )
+        plot.annotate(
+            f"{count:,.1f}".removesuffix(".0") + f" ({abs(width):.1f}%)",
+            (width, y),
+            xytext=(5 * sign, 0),
+            textcoords="offset points",
+            ha="left" if sign > 0 else "right",
+            va="center",
+            fontsize=8,
+        )
+
+
+def _flip_axes(plot: Any, lines: Sequence[Listed]) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    _line_axis(plot, lines)
+    low, high = plot.get_xlim()
+    reach = max(-low, high, 1)
+    plot.set_xlim(-reach * 1.8, reach * 1.8)  # room for the numbers
+    plot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{abs(x):g}"))
+    plot.set_xlabel("Share of the paired examples (%)")
+
+
 def _prompt(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
     """The prompt where there is more than one to tell apart."""
     return f" · {comparison.prompt}" if len({c.prompt for c in comparisons}) > 1 else ""
@@ -50,13 +107,8 @@ def _forest(
     heading: Callable[[Comparison], str],
     label: Callable[[Comparison], str],
 ) -> list[Path]:
-    order = {name: i for i, name in enumerate(dict.fromkeys(map(heading, comparisons)))}
     looks = {name: i for i, name in enumerate(dict.fromkeys(map(label, comparisons)))}
-    cells = sorted(comparisons, key=lambda c: order[heading(c)])
-    lines: list[tuple[str, Comparison | None]] = []
-    for name, group in groupby(cells, key=heading):
-        lines.append((name, None))
-        lines.extend((label(c), c) for c in group)
+    lines = _lines(comparisons, heading, label)
     with drawing(7.2, MARGIN + ROW * max(len(lines), 2)) as (figure, axes):
         plot = axes[0, 0]
         if not comparisons:
@@ -86,18 +138,43 @@ def _estimate(plot: Any, y: int, estimate: Estimate, look: int) -> None:
     plot.text(1.02, y, text, transform=plot.get_yaxis_transform(), va="center", color=ink)
 
 
-def _forest_axes(plot: Any, lines: Sequence[tuple[str, Comparison | None]], metric: str) -> None:
-    plot.set_ylim(len(lines) - 0.4, -0.6)
-    plot.set_yticks(range(len(lines)), [name for name, _ in lines])
-    for tick, (_, comparison) in zip(plot.get_yticklabels(), lines, strict=True):
-        tick.set_fontweight("normal" if comparison else "bold")
-    plot.tick_params(axis="y", length=0)
-    plot.axvline(0, color=SOFT, lw=1, zorder=1)
-    for y, (_, comparison) in enumerate(lines):
-        if comparison is None and y:
-            plot.axhline(y - 0.5, color=FAINT, lw=0.7)
+def _forest_axes(plot: Any, lines: Sequence[Listed], metric: str) -> None:
+    _line_axis(plot, lines)
     low, high = plot.get_xlim()
     plot.set_xlim(min(low, -2.0), max(high, 2.0))
+    plot.set_xlabel(f"Δ {metric_name(metric)}, points (perturbed − original), 95% interval")
+
+
+# ── lines under headings ────────────────────────────────────────────────────────────────────────
+
+Listed = tuple[str, Comparison | None]
+"""A line: its label and cell, or a heading without one."""
+
+
+def _lines(
+    comparisons: Sequence[Comparison],
+    heading: Callable[[Comparison], str],
+    label: Callable[[Comparison], str],
+) -> list[Listed]:
+    """Each cell under the heading that it shares with others, in the order of first appearance."""
+    order = {name: i for i, name in enumerate(dict.fromkeys(map(heading, comparisons)))}
+    cells = sorted(comparisons, key=lambda c: order[heading(c)])
+    lines: list[Listed] = []
+    for name, group in groupby(cells, key=heading):
+        lines.append((name, None))
+        lines.extend((label(c), c) for c in group)
+    return lines
+
+
+def _line_axis(plot: Any, lines: Sequence[Listed]) -> None:
+    """Labels on the left, headings bold, a rule above each heading but the first, a line at zero."""
+    plot.set_ylim(len(lines) - 0.4, -0.6)
+    plot.set_yticks(range(len(lines)), [name for name, _ in lines])
+    for y, (tick, (_, comparison)) in enumerate(zip(plot.get_yticklabels(), lines, strict=True)):
+        tick.set_fontweight("normal" if comparison else "bold")
+        if comparison is None and y:
+            plot.axhline(y - 0.5, color=FAINT, lw=0.7)
+    plot.tick_params(axis="y", length=0)
+    plot.axvline(0, color=SOFT, lw=1, zorder=1)
     plot.grid(axis="x")
     plot.spines["left"].set_visible(False)
-    plot.set_xlabel(f"Δ {metric_name(metric)}, points (perturbed − original), 95% interval")
