@@ -1,1 +1,1 @@
-
+"""Engines: requests in, replies out."""
