@@ -43,7 +43,7 @@ def parts(arm: Arm, by: str) -> list[tuple[str, Mask]]:
 
 
 def _by_label(values: NDArray[np.object_]) -> list[tuple[str, Mask]]:
-    known = np.array([value is not None for value in values], bool)
+    known = np.array([value not in (None, UNKNOWN) for value in values], bool)
     names, counts = np.unique(values[known].astype(str), return_counts=True)
     shown = set(names)
     if len(names) > MAX_PARTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
 import sys
@@ -166,7 +167,7 @@ def test_a_hundred_thousand_records_take_a_few_megabytes():
 def test_metrics_lie_in_0_to_1_and_fall_as_the_threshold_rises(ious):
     values = np.array(ious)
     hits = [scoring.metric(f"acc{t}")(values).mean() for t in range(50, 100, 5)]
-    assert all(0 <= b <= a <= 1 for a, b in zip(hits, hits[1:], strict=False))
+    assert all(0 <= b <= a <= 1 for a, b in itertools.pairwise(hits))
     assert scoring.metric("macc")(values).mean() == pytest.approx(np.mean(hits))
 
 
