@@ -126,19 +126,19 @@ def _command_help(command: str) -> str:
 
 
 def _run_command(command: str, words: list[str]) -> int:
-    """Composes the config with the command's own keys under its name; bare own keys are taken as such."""
+    """Composes the config with the command's own keys under `command`; `key=` means `command.key=`."""
     from omegaconf import OmegaConf
 
     path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
     own = {str(key) for key in OmegaConf.load(path)} if path.exists() else set()
     module = importlib.import_module(COMMANDS[command][0])
-    overrides = [f"+command@{command}={command}"] if path.exists() else []
+    overrides = [f"+command={command}"] if path.exists() else []
     for index, word in enumerate(words):
         key = word.split("=", 1)[0]
         if index == 0 and "=" not in word:
-            overrides.append(f"{command}.action={word}")
+            overrides.append(f"command.action={word}")
         else:
-            overrides.append(f"{command}.{word}" if key.split(".")[0] in own else word)
+            overrides.append(f"command.{word}" if key.split(".")[0] in own else word)
     assets.check(overrides)
     config = assets.compose(overrides)
     result: int = module.run(config)

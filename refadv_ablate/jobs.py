@@ -139,6 +139,7 @@ def cells_of(parts: Parts) -> list[Cell]:
         __version__,
         {key: masked(config[key]) for key in ("model", "prompt", "protocol", "data")},
         masked(parts.engine),
+        parts.style.fingerprint(parts.spec),
         dict(parts.data.fingerprint()),
         [settings.seed, settings.limit, settings.retry, list(settings.slices), settings.max_missing],
     ]
@@ -223,7 +224,7 @@ def _run_cells(parts: Parts, cells: Sequence[Cell], sweep: Sweep, tracker: Any, 
 
 def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
     """Perturbs, asks, reads, writes predictions, and compares."""
-    from refadv_ablate.store import open_store
+    from refadv_ablate.store import Store
 
     settings, model = parts.settings, model_of(parts)
     operators = {cell.label: parts.operators[cell.label] for cell in cells}
@@ -249,7 +250,7 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
     total = planned * (1 + sum(job.draws.values()))
     started = time.monotonic()
     title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
-    with open_store(settings.store) as store, Display(total, title, settings.progress) as display:
+    with Store(settings.store) as store, Display(total, title, settings.progress) as display:
         reader = Reader(job, display)
         arms = _write(run(job, store, reader), cells)
     seconds = time.monotonic() - started
@@ -302,7 +303,7 @@ def _compare(
         seed=parts.settings.seed,
     )
     frame = [
-        f"{condition}: {text}"
+        text
         for condition, found in reader.warnings().items()
         if condition in (ORIGINAL, cell.label)
         for text in found

@@ -9,13 +9,13 @@ started again ends with the numbers of one that was not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from refadv_ablate import parsing, prompts
 from refadv_ablate.asking import Keys, ReplyStore, ask, batched
 from refadv_ablate.boxes import Box, iou
-from refadv_ablate.frames import FrameCheck
+from refadv_ablate.frames import ENOUGH, FrameCheck
 from refadv_ablate.records import perturbed_from_json
 from refadv_ablate.types import (
     EMPTY,
@@ -67,7 +67,7 @@ class Job:
     """One further turn that asks for the box alone, after an answer without a readable box."""
     durable: bool = True
     """False for models that answer in microseconds: nothing is stored."""
-    about: Mapping[str, str] = EMPTY
+    about: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Labels kept beside stored answers."""
 
 
@@ -114,7 +114,6 @@ class Reader:
     def __init__(self, job: Job, watch: Watch) -> None:
         self.job, self.watch = job, watch
         self.checks: dict[str, FrameCheck] = {}
-        self.warned: set[str] = set()
 
     def read(self, request: Request, reply: Reply) -> Reading:
         """The reading of one reply; pure."""
@@ -129,12 +128,17 @@ class Reader:
         reading = self.read(request, reply)
         score = score_of(reading.answer, request.perturbed.example.target)
         self.watch.reply(request.condition, reading, score, reply, stored)
-        check = self.checks.setdefault(request.condition, FrameCheck())
+        self._check(request, reply, reading)
+
+    def _check(self, request: Request, reply: Reply, reading: Reading) -> None:
+        check = self.checks.get(request.condition)
+        if check is None:
+            frame = prompts.reading(self.job.spec, self.job.style, request)[1]
+            check = self.checks[request.condition] = FrameCheck(frame, request.condition)
         check.add(reading, seen(request, reply), request.perturbed.example.id)
-        for text in check.warnings():
-            if text not in self.warned:
-                self.warned.add(text)
-                self.watch.warn(f"{request.condition}: {text}")
+        if check.boxes == ENOUGH and (found := check.warnings()):
+            for text in found:
+                self.watch.warn(text)
 
     def warnings(self) -> dict[str, tuple[str, ...]]:
         """What looks wrong with the frame, by condition."""
