@@ -171,6 +171,14 @@ class Database:
                 self._retry(lambda: connection.exec_driver_sql("VACUUM"))
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def size(self) -> int:
+        """Bytes on disk, the write-ahead log included."""
+        if not self.sqlite:
+            names = ", ".join(f"pg_total_relation_size('{name}')" for name in TABLES)
+            return sum(self.all(sa.text(f"SELECT {names}"))[0])
+        files = [Path(f"{self.url.database}{side}") for side in ("", "-wal")]
+        return sum(file.stat().st_size for file in files if file.exists())
+
     @property
     def engine(self) -> sa.Engine:
         """Connections of this process: those of a parent process are not ours to use after a fork."""

@@ -140,3 +140,8 @@ class Store:
         if rows:
             # One order in every process: two that write the same keys wait for each other, not crosswise.
             self._backend.put(table, sorted(rows, key=lambda row: row.key))
+
+
+def open_store(url: str, base: Path | str | None = None) -> Store:
+    """The store that is meant; see Store."""
+    return Store(url, base)

@@ -32,6 +32,8 @@ def order(who: str) -> list[int]:
 
 
 def main(who: str, url: str) -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
     with Store(url) as store:
         todo = order(who)
         for first in range(0, N, GROUP):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import shutil
 import signal
 import socket
@@ -13,14 +14,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
-from store_writer import GROUP, N, fill, key, order, reply
 
 from refadv_ablate.errors import UserError
+from refadv_ablate.jsonl import read_jsonl
+from refadv_ablate.records import reply_from_json
 from refadv_ablate.store import Store
+from refadv_ablate.store_cli import run
 from refadv_ablate.types import Reply
+from tests.store_writer import GROUP, N, fill, key, order, reply
 
 WRITER = Path(__file__).with_name("store_writer.py")
 
@@ -196,9 +201,22 @@ def test_another_schema_is_one_sentence(tmp_path: Path) -> None:
 
 def writers(url: str, names: str) -> list[subprocess.Popen[str]]:
     return [
-        subprocess.Popen([sys.executable, WRITER, name, url], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, WRITER, name, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for name in names
     ]
+
+
+def release(running: list[subprocess.Popen[str]]) -> None:
+    """Lets processes that have started up begin, all at once."""
+    for process in running:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -211,6 +229,7 @@ def test_many_processes_open_a_fresh_store_and_write_the_same_keys(
         with Store(url) as old, old.database.engine.begin() as connection:
             connection.execute(sa.text("DROP TABLE replies, texts, refadv_meta"))
     running = writers(url, "abcd")
+    release(running)
     for process in running:
         process.communicate(timeout=120)
     assert [process.returncode for process in running] == [0, 0, 0, 0]
@@ -227,7 +246,8 @@ def test_kill_9_in_mid_write_loses_nothing_that_was_kept(tmp_path: Path) -> None
     (tmp_path / "store.db.lock").touch()
     before: dict[str, Reply] = {}
     for number, name in enumerate("abc"):
-        (process,) = writers(url, name)
+        (process,) = started = writers(url, name)
+        release(started)
         assert process.stdout
         for _ in range(2 + 2 * number):
             process.stdout.readline()
@@ -292,7 +312,7 @@ def test_a_file_size_limit_is_one_sentence_and_what_was_kept_stays(tmp_path: Pat
     code = f"""
 import resource, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from store_writer import fill
+from tests.store_writer import fill
 from refadv_ablate.errors import UserError
 from refadv_ablate.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -332,3 +352,157 @@ def test_a_changed_byte_or_a_misplaced_answer_is_found(tmp_path: Path) -> None:
             )
         with pytest.raises(UserError, match="checksum is wrong"):
             store.get_many([key(9)])
+
+
+# ── repair and housekeeping ─────────────────────────────────────────────────────────────────────
+
+
+def command(action: str, store: Path | str, **options: object) -> None:
+    defaults = {"path": None, "model": None, "older_than_days": None, "dry_run": False}
+    run(SimpleNamespace(store={**defaults, "action": action, "store": str(store), **options}))
+
+
+def large(path: Path) -> None:
+    """A store with answers on overflow pages, deep enough for pages above the leaves."""
+    with Store(str(path)) as store:
+        fill(store, 0, 3_000, model="m")
+        store.put_many([(key(i), Reply(f"{i} " * 4_000)) for i in range(3_000, 3_010)])
+        store.put_texts([(key(5_000 + i), {"text": i}) for i in range(50)])
+
+
+def expected(i: int) -> Reply:
+    return reply(i) if i < 3_000 else Reply(f"{i} " * 4_000)
+
+
+def overwrite(path: Path, page: int, size: int = 4096) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(random.Random(page).randbytes(size))
+
+
+def trunk(path: Path, kind: int) -> int:
+    """The number of a page of this kind in the file."""
+    data = path.read_bytes()
+    found = [n for n in range(2, len(data) // 4096 + 1) if data[(n - 1) * 4096] == kind]
+    return found[0] if kind == 0x05 else found[len(found) // 2]
+
+
+@pytest.mark.parametrize("which", ["header", "table trunk", "table leaf", "index leaf", "cut", "many"])
+def test_repair_saves_every_sound_row(which: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.db"
+    large(path)
+    kinds = {"table trunk": 0x05, "table leaf": 0x0D, "index leaf": 0x0A}
+    pages = path.stat().st_size // 4096
+    if which == "cut":
+        with path.open("r+b") as file:
+            file.truncate((pages - 40) * 4096 + 100)
+    else:
+        many = range(3, pages, pages // 8)
+        for page in many if which == "many" else [1 if which == "header" else trunk(path, kinds[which])]:
+            overwrite(path, page)
+    before = path.read_bytes()
+    if which != "index leaf":  # SQLite may find the table without it
+        with pytest.raises(UserError, match=r"store repair store=sqlite:///"), Store(str(path)) as store:
+            store.get_many([key(i) for i in range(3_010)])
+    command("repair", path)
+    said = capsys.readouterr().out
+    with Store(str(path)) as store:
+        kept = store.get_many([key(i) for i in range(3_010)])
+        texts = store.get_texts([key(5_000 + i) for i in range(50)])
+        fill(store, 3_000, 3_100)  # it is a store like any other
+    assert all(kept[key(i)] == expected(i) for i in range(3_010) if key(i) in kept)
+    lost = 3_060 - len(kept) - len(texts)
+    assert f"saved {len(kept):,} replies, {len(texts)} texts" in said
+    if which in ("header", "table trunk", "index leaf"):
+        assert lost == 0
+        assert "no known answer is lost" in said
+    else:
+        assert 0 < lost < 300
+        assert "lost, they will be asked again" in said
+    (old,) = tmp_path.glob("store.db.damaged-*")
+    assert old.read_bytes() == before
+    assert {p.name for p in tmp_path.iterdir()} == {"store.db", "store.db.lock", old.name}
+
+
+def test_repair_reads_the_log_of_a_killed_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "store.db"
+    code = (
+        "import os, signal, store_writer as w; s = w.Store({!r}); w.fill(s, 0, 300); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code.format(str(path))], cwd=WRITER.parent, check=False)
+    assert (tmp_path / "store.db-wal").stat().st_size > 100_000
+    with path.open("r+b") as file:
+        file.write(b"\xff" * 100)
+    command("repair", path)
+    assert "saved 300 replies, 0 texts; no known answer is lost" in capsys.readouterr().out
+    with Store(str(path)) as store:
+        assert store.get_many([key(i) for i in range(300)]) == {key(i): reply(i) for i in range(300)}
+
+
+def test_a_sound_store_survives_repair_whole(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    large(path)
+    with Store(str(path)) as store:
+        before = [list(store.database.rows(table)) for table in ("replies", "texts")]
+    command("repair", path)
+    with Store(str(path)) as store:
+        assert [list(store.database.rows(table)) for table in ("replies", "texts")] == before
+
+
+def test_stats_export_and_prune(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if store.url == "none":
+        for action in ("stats", "export", "prune"):
+            with pytest.raises(UserError, match="nothing to look at"):
+                command(action, "none", model="x")
+        return
+    fill(store, 0, 700, model="qwen", run="r1")
+    fill(store, 700, 800, model="internvl")
+    store.put_texts([(key(1), "x")])
+    command("stats", store.url)
+    said = capsys.readouterr().out
+    assert "secret" not in said
+    assert "800 replies" in said
+    assert "1 texts" in said
+    assert [line.split()[:2] for line in said.splitlines()[2:4]] == [["100", "internvl"], ["700", "qwen"]]
+
+    command("export", store.url, path=tmp_path / "all.jsonl.gz", model="qwen")
+    rows = list(read_jsonl(tmp_path / "all.jsonl.gz"))
+    assert {row["key"]: reply_from_json(row["reply"]) for row in rows} == {
+        key(i): reply(i) for i in range(700)
+    }
+    assert {(row["model"], row["run"]) for row in rows} == {("qwen", "r1")}
+    capsys.readouterr()
+    command("export", store.url, model="internvl")
+    assert len(capsys.readouterr().out.splitlines()) == 100
+
+    with pytest.raises(UserError, match="would delete everything"):
+        command("prune", store.url)
+    with pytest.raises(UserError, match="older_than_days='x' needs a number"):
+        command("prune", store.url, older_than_days="x")
+    command("prune", store.url, older_than_days=1)
+    command("prune", store.url, model="qwen", dry_run=True)
+    assert len(store.get_many([key(i) for i in range(800)])) == 800
+    command("prune", store.url, model="qwen", older_than_days=0)
+    said = capsys.readouterr().out
+    assert "700 answers would be deleted" in said
+    assert "700 answers deleted" in said
+    assert sorted(store.get_many([key(i) for i in range(800)])) == sorted(key(i) for i in range(700, 800))
+
+
+def test_looking_at_a_store_never_makes_one(tmp_path: Path) -> None:
+    for action in ("stats", "export", "prune", "repair"):
+        with pytest.raises(UserError, match="there is no prediction store"):
+            command(action, tmp_path / "absent.db", model="x")
+    with pytest.raises(UserError, match=r"no `store stat`; did you mean 'stats'"):
+        command("stat", tmp_path / "absent.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hundred_thousand_lookups_stay_in_constant_queries(tmp_path: Path) -> None:
+    with Store(f"{tmp_path}/store.db") as store:
+        fill(store, 0, 2_000)
+        queries = []
+        sa.event.listen(store.database.engine, "before_cursor_execute", lambda *a: queries.append(a[2]))
+        found = store.get_many([key(i % 2_000 if i % 2 else -i - 1) for i in range(100_000)])
+    assert len(found) == 1_000
+    assert len(queries) == 200
