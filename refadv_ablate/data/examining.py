@@ -1,0 +1,210 @@
+"""From a row to an example, and everything that is wrong with the row."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+
+from refadv_ablate.boxes import Box, Quad, Size
+from refadv_ablate.data.conventions import SLACK, Convention, numbers
+from refadv_ablate.data.instances import InstanceIndex
+from refadv_ablate.data.opening import ImageFolders, image_of
+from refadv_ablate.data.rows import Kind, Row
+from refadv_ablate.errors import ImageUnreadable
+from refadv_ablate.images import AbsentImage, FileImage
+from refadv_ablate.types import Example, ImageRef
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with a row. `id`: of the example where one can be made, else the row's place."""
+
+    kind: Kind
+    id: str
+    image: str
+    detail: str
+
+    @property
+    def stops(self) -> bool:
+        """Whether a run stops at it unless its kind is excluded."""
+        return self.kind != "duplicate_expression"
+
+
+class _WrongRowError(Exception):
+    def __init__(self, kind: Kind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind: Kind = kind
+
+
+@dataclass
+class Examiner:
+    """Makes examples of one iteration's rows, in order; remembers ids and expressions it has seen.
+
+    decode: opens every image to the last pixel, which finds truncated files.
+    """
+
+    convention: Convention
+    folders: ImageFolders | None
+    why_absent: str = ""
+    instances: InstanceIndex | None = None
+    decode: bool = False
+    _ids: dict[str, int] = field(default_factory=dict)
+    _said: dict[bytes, str] = field(default_factory=dict)
+    _decoded: dict[str, str] = field(default_factory=dict)
+
+    def examine(self, row: Row) -> tuple[Example | None, Finding | None]:
+        """The example, what is wrong, or both: a duplicate is an example all the same."""
+        name = row.image_key or (row.image if isinstance(row.image, str) else row.where)
+        where = f"{row.where} (id {row.id})" if row.id else row.where
+        try:
+            image = self._image(row)
+            box = self._box(row, image)
+            self._check_text(row)
+            example = self._example(row, image, box)
+        except _WrongRowError as wrong:
+            return None, Finding(wrong.kind, where, name, str(wrong))
+        except ImageUnreadable as error:
+            return None, Finding("broken_image", where, name, str(error))
+        return self._unique(row, example)
+
+    def size(self, row: Row) -> Size | None:
+        """The annotated size, else the stored one where the image can be opened."""
+        if row.size:
+            return row.size
+        try:
+            return self._open(row).size()
+        except ImageUnreadable:
+            return None
+
+    def _open(self, row: Row) -> ImageRef:
+        return image_of(row.image, row.image_key, row.size, self.folders, self.why_absent)
+
+    def _image(self, row: Row) -> ImageRef:
+        image = self._open(row)
+        if isinstance(image, AbsentImage):
+            return image
+        if isinstance(image, FileImage) and not image.path.is_file():
+            roots = ", ".join(str(root) for root in self.folders.roots) if self.folders else ""
+            raise _WrongRowError(
+                "missing_image",
+                f"image {row.image!r} is not under {roots or 'any image root'}; set data.image_root to the "
+                "folder with the images, or data.images=absent where only the annotations are wanted",
+            )
+        stored = image.size()
+        if row.size and stored != row.size:
+            self._wrong_size(row, row.size, image, stored)
+        if self.decode and image.key not in self._decoded:
+            self._decoded[image.key] = _load(image)
+        if broken := self._decoded.get(image.key):
+            raise ImageUnreadable(broken)
+        return image
+
+    def _wrong_size(self, row: Row, annotated: Size, image: ImageRef, stored: Size) -> None:
+        sizes = f"annotated as {annotated[0]} × {annotated[1]}, stored as {stored[0]} × {stored[1]}"
+        if annotated == stored[::-1]:
+            turn = image.orientation() if isinstance(image, FileImage) else 1
+            raise _WrongRowError(
+                "transposed_size",
+                f"image {row.image_key!r} is {sizes} with EXIF orientation {turn}: the boxes were made on "
+                "the rotated view, and ours refer to the stored pixels",
+            )
+        raise _WrongRowError(
+            "size_mismatch", f"image {row.image_key!r} is {sizes}: its boxes refer to another image"
+        )
+
+    def _check_text(self, row: Row) -> None:
+        if row.targets < 0:
+            raise _WrongRowError("no_expressions", "the record has no expressions at all")
+        if not row.expression.strip():
+            raise _WrongRowError("empty_expression", "the expression is empty")
+
+    def _box(self, row: Row, image: ImageRef) -> Box:
+        if row.targets == 0:
+            raise _WrongRowError("no_target", "the expression refers to nothing in the image")
+        if row.targets > 1:
+            raise _WrongRowError("multi_target", f"the expression refers to {row.targets} instances")
+        size = row.size or (None if isinstance(image, AbsentImage) else image.size())
+        quad = numbers(row.box)
+        if quad is None or not all(math.isfinite(v) for v in quad):
+            raise _WrongRowError("degenerate_box", f"box {row.box!r} is not four finite numbers")
+        return self._inside(quad, size)
+
+    def _inside(self, quad: Quad, size: Size | None) -> Box:
+        try:
+            box = Box(*self.convention.corners(quad, size))
+        except ValueError:
+            raise _WrongRowError(
+                "degenerate_box", f"box {list(quad)} as {self.convention} has no area"
+            ) from None
+        if size and not box.inside(size, SLACK):
+            raise _WrongRowError(
+                "outside_image",
+                f"box {list(quad)} as {self.convention} lies outside its image of {size[0]} × {size[1]}",
+            )
+        return box
+
+    def _example(self, row: Row, image: ImageRef, box: Box) -> Example:
+        category, candidates, distractors = row.category, row.candidates, row.distractors
+        annotated = self.instances.by_key.get(row.image_key) if self.instances else None
+        if annotated is not None:
+            target = annotated.at(box)
+            candidates = candidates or annotated.candidates()
+            if target is not None:
+                category = target.candidate.category or category
+                distractors = annotated.distractors(target) if distractors is None else distractors
+        return Example(
+            id=row.id or content_id(image.key, row.expression, box),
+            image=image,
+            expression=row.expression,
+            target=box,
+            category=category,
+            candidates=candidates,
+            distractors=distractors,
+            negation=row.negation,
+            source=row.source,
+            split=row.split,
+            attributes=row.attributes,
+        )
+
+    def _unique(self, row: Row, example: Example) -> tuple[Example | None, Finding | None]:
+        times = self._ids[example.id] = self._ids.get(example.id, 0) + 1
+        finding = self._repeated(example)
+        if times > 1 and row.id:
+            return None, Finding(
+                "duplicate_id", example.id, example.image.key, f"{row.where}: the id was used before"
+            )
+        if times > 1:  # an id made from the content: the same words for the same box again
+            example = replace(example, id=f"{example.id}-{times}")
+            finding = finding and Finding(finding.kind, example.id, finding.image, finding.detail)
+        return example, finding
+
+    def _repeated(self, example: Example) -> Finding | None:
+        said = hashlib.blake2b(f"{example.image.key}\0{example.expression}".encode(), digest_size=12).digest()
+        first = self._said.setdefault(said, example.id)
+        if first == example.id and self._ids[example.id] == 1:
+            return None
+        return Finding(
+            "duplicate_expression",
+            example.id,
+            example.image.key,
+            f"{example.expression!r} is said of this image before (id {first})",
+        )
+
+
+def content_id(key: str, expression: str, box: Box) -> str:
+    """An id that is the same in every form of a set: from image, words and box, in whole pixels.
+
+    Forms differ in the last bits of x + width; values with two decimals never lie near the rounding edge.
+    """
+    corners = ",".join(str(math.floor(value + 0.4951)) for value in box.as_list())
+    content = hashlib.sha256(f"{key}\0{expression}\0{corners}".encode()).hexdigest()
+    return f"{key.rpartition('.')[0] or key}-{content[:10]}"
+
+
+def _load(image: ImageRef) -> str:
+    try:
+        image.load()
+    except ImageUnreadable as error:
+        return str(error)
+    return ""

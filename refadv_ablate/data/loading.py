@@ -1,0 +1,184 @@
+"""A set of annotations as the pipeline sees it: found, read, checked row by row, turned into examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal
+
+from refadv_ablate.data.conventions import contradiction, numbers
+from refadv_ablate.data.examining import Examiner, Finding
+from refadv_ablate.data.files import SUFFIXES, digest, first_record
+from refadv_ablate.data.hub import Hub
+from refadv_ablate.data.instances import load_instances
+from refadv_ablate.data.opening import ImageFolders, image_roots
+from refadv_ablate.data.rows import KINDS, Form, Place, Row
+from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.images import PIXEL_LIMIT
+from refadv_ablate.types import Example, Json
+
+SAMPLE = 200
+"""Rows at the start of a set on which its box convention is checked."""
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """A referring-expression set in any of its published forms.
+
+    path: a folder, one of the set's files, or a hub id. image_root: where images lie; null looks beside
+    the annotations (opening.FOLDERS). instances: instance annotations to join where the form has none
+    (category, candidates, distractors). form: "auto" or one of `forms`. images=absent leaves them out.
+    exclude: kinds of bad rows to leave out; each is counted in `excluded`. get: how to obtain the set.
+    """
+
+    name: str
+    path: str
+    forms: Mapping[str, Form]
+    split: str = ""
+    split_by: str = ""
+    form: str = "auto"
+    image_root: str | None = None
+    images: Literal["files", "absent"] = "files"
+    instances: str | None = None
+    exclude: Sequence[str] = ()
+    follow_links: bool = False
+    pixel_limit: int = PIXEL_LIMIT
+    revision: str | None = None
+    get: str = ""
+    _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for kind in self.exclude:
+            if kind not in KINDS:
+                raise UserError(f"data.exclude has no kind {kind!r}; {nearest(str(kind), KINDS)}")
+        if self.form != "auto" and self.form not in self.forms:
+            raise UserError(
+                f"{self.name} has no form {self.form!r}; {nearest(self.form, ['auto', *self.forms])}"
+            )
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        """Kind → rows left out by the latest iteration."""
+        return dict(self._counts)
+
+    @property
+    def place(self) -> Place:
+        """Where the set is looked for."""
+        return Place(Path(self.path).expanduser(), self.split, self.split_by, self.revision)
+
+    def __iter__(self) -> Iterator[Example]:
+        """Examples in stored order. Raises UserError at the first bad row that isn't excluded."""
+        self._counts.clear()
+        for example, finding in self.examined(decode="broken_image" in self.exclude):
+            if finding is not None and finding.kind in self.exclude:
+                self._counts[finding.kind] = self._counts.get(finding.kind, 0) + 1
+            elif finding is not None and finding.stops:
+                raise UserError(
+                    f"{self.name}: {finding.id}: {finding.detail}; mend the data, or leave such rows out, "
+                    f"counted, with data.exclude=[{finding.kind}]"
+                )
+            elif example is not None:
+                yield example
+
+    def examined(self, decode: bool = False) -> Iterator[tuple[Example | None, Finding | None]]:
+        """Each row as an example, a finding, or both; `exclude` plays no part. decode: open every image.
+
+        Raises UserError for a set that can't be read, and for one whose boxes contradict their convention.
+        """
+        label, form = self.chosen()
+        examiner = self._examiner(form, decode)
+        rows = form.rows(self.place)
+        start = list(islice(rows, SAMPLE))
+        if not start:
+            raise UserError(f"{self.name} has no rows in {self.path} (form {label}); check data.split")
+        self._check_convention(label, form, examiner, start)
+        for row in chain(start, rows):
+            yield examiner.examine(row)
+
+    def chosen(self) -> tuple[str, Form]:
+        """Label and reader of the form that is read. Raises UserError where it isn't clear or not there."""
+        label = self.form if self.form != "auto" else self._detected()
+        form = self.forms[label]
+        if refusal := form.refusal(self.place):
+            raise UserError(f"{self.name} can't be read from the form {label}: {refusal}")
+        if self.form != "auto" and not isinstance(form, Hub) and not form.found(self.place):
+            raise UserError(self._absence([label]))
+        return label, form
+
+    def fingerprint(self) -> Mapping[str, Json]:
+        """Set, split and its provenance, form, box convention, digests of files, what is excluded."""
+        label, form = self.chosen()
+        stated: dict[str, Json] = {
+            "name": self.name,
+            "split": self.split,
+            "split_by": self.split_by,
+            "form": label,
+            "boxes": str(form.boxes),
+            "files": dict(form.fingerprint(self.place)),
+            "exclude": sorted(self.exclude),
+        }
+        if self.instances:
+            stated["instances"] = digest(Path(self.instances).expanduser())
+        if self.images == "absent":
+            stated["images"] = "absent"
+        return stated
+
+    def _examiner(self, form: Form, decode: bool) -> Examiner:
+        absent = self.images == "absent" or (not form.has_images and self.image_root is None)
+        why = "data.images=absent leaves images out" if form.has_images else "its table has no images"
+        roots = image_roots(self.place.folder, self.image_root)
+        folders = None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links)
+        index = load_instances(Path(self.instances).expanduser()) if self.instances else None
+        return Examiner(form.boxes, folders, why, index, decode)
+
+    def _check_convention(self, label: str, form: Form, examiner: Examiner, rows: Sequence[Row]) -> None:
+        evidence = []
+        for row in rows:
+            quad = numbers(row.box)
+            size = examiner.size(row) if quad else None
+            if quad and size:
+                evidence.append((quad, size))
+        if finding := contradiction(form.boxes, evidence):
+            raise UserError(
+                f"{self.name} (form {label}) is refused: {finding}; declare the right convention for the file"
+            )
+
+    def _detected(self) -> str:
+        place = self.place
+        if not place.path.exists():
+            for label, form in self.forms.items():
+                if isinstance(form, Hub) and form.id == self.path:
+                    return label
+        found = [label for label, form in self.forms.items() if form.found(place)]
+        if len(found) > 1:
+            raise UserError(
+                f"{self.path} holds {self.name} in several forms; say data.form={found[0]} or {found[1:]}"
+            )
+        if not found:
+            raise UserError(self._absence(list(self.forms)))
+        return found[0]
+
+    def _absence(self, labels: Sequence[str]) -> str:
+        path, place = self.path, self.place
+        command = f"; get it with: {self.get.replace('{path}', path)}" if self.get else ""
+        for label in labels:
+            if lacks := self.forms[label].lacks(place):
+                half = f"{self.name} is only half at {path}: {', '.join(lacks)} is missing (form {label})"
+                return half + command
+        if place.path.is_file():
+            columns = ", ".join(map(str, first_record(place.path))) if place.path.suffix in SUFFIXES else ""
+            has = f"; its records have: {columns}" if columns else ""
+            return f"{path} is none of the forms of {self.name} ({', '.join(labels)}){has}"
+        streams = [
+            f"data.form={label} streams {form.id}"
+            for label, form in self.forms.items()
+            if isinstance(form, Hub)
+        ]
+        what = (
+            "is not there"
+            if not place.path.exists()
+            else f"holds no file of {self.name} ({', '.join(labels)})"
+        )
+        return "; ".join([f"{path} {what}: set data.path" + command, *streams])

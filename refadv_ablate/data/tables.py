@@ -1,0 +1,66 @@
+"""Sets that are tables of rows: JSON lines, JSON, tab-separated text or Parquet, each with its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from refadv_ablate.data.columns import Columns
+from refadv_ablate.data.conventions import Convention
+from refadv_ablate.data.files import SUFFIXES, digest, first_record, records
+from refadv_ablate.data.rows import Place, Row
+from refadv_ablate.types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of rows. files: alternatives, with {split}; the first that exists is read.
+
+    split_by: whose splits the files follow. mixed: split → what is known against it.
+    """
+
+    columns: Columns
+    files: tuple[str, ...] = ()
+    split_by: str = ""
+    mixed: Mapping[str, str] | None = None
+
+    @property
+    def boxes(self) -> Convention:
+        """How boxes are written."""
+        return self.columns.boxes
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images come with it."""
+        return self.columns.has_images
+
+    def found(self, place: Place) -> tuple[Path, ...]:
+        """The named file if its columns are these, else what matches below the folder."""
+        if place.path.is_file():
+            suits = place.path.suffix.lower() in SUFFIXES and self.columns.known_in(first_record(place.path))
+            return (place.path,) if suits else ()
+        paths = place.first(self.files)
+        return paths if paths and self.columns.known_in(first_record(paths[0])) else ()
+
+    def lacks(self, place: Place) -> tuple[str, ...]:
+        """Nothing: a table is one file, there or not."""
+        return ()
+
+    def refusal(self, place: Place) -> str:
+        """Why this split can't be served."""
+        if self.mixed and place.split in self.mixed:
+            return self.mixed[place.split]
+        if self.split_by and place.split_by not in ("", self.split_by):
+            return f"its splits are those of {self.split_by}, not of {place.split_by}"
+        return ""
+
+    def rows(self, place: Place) -> Iterator[Row]:
+        """Rows in stored order, one per expression."""
+        for path in self.found(place):
+            for where, record in records(path):
+                yield from self.columns.rows(where, record, place.split or None)
+
+    def fingerprint(self, place: Place) -> Mapping[str, Json]:
+        """Digests of the files."""
+        return {path.name: digest(path) for path in self.found(place)}
