@@ -92,8 +92,6 @@ class Cell:
 
 def parts_of(config: Any) -> Parts:
     """Builds everything but the model itself; every mistake is a UserError."""
-    from refadv_ablate.protocol import parts as protocol_of
-
     whole = assets.plain(config)
     refuse_secrets(whole)
     settings = Settings.of(whole)
@@ -102,7 +100,7 @@ def parts_of(config: Any) -> Parts:
     model.pop("size", None)
     spec = assets.build(model, "model")
     style = assets.build(whole["prompt"], "prompt")
-    spec, style, notes = protocol_of(whole["protocol"], spec, style)
+    notes: tuple[str, ...] = ()
     operators = assets.build(whole["perturb"], "perturb")
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
@@ -330,10 +328,13 @@ def _compare(
 
 def draw(parts: Parts, cell: Cell, comparison: Comparison) -> None:
     """The cell's pictures: Δ with its interval, and the gallery of its examples."""
+    from refadv_ablate.report import gallery
     from refadv_ablate.report.figures import delta_figure
 
     (cell.folder / "figures").mkdir(exist_ok=True)
     delta_figure([comparison], cell.folder / "figures" / "delta")
+    if parts.settings.gallery > 0:
+        gallery.from_cell(cell.folder, parts.data, most=parts.settings.gallery)
 
 
 # ── how a cell stands ───────────────────────────────────────────────────────────────────────────

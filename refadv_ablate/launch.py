@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from refadv_ablate import __version__, assets, jobs, stats
+from refadv_ablate import __version__, assets, gpus, jobs, stats
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import write_json
 from refadv_ablate.records import comparison_to_json, load
@@ -83,6 +83,8 @@ def task(config: Any) -> None:
     if sweep is None:
         raise UserError(f"this job doesn't know its sweep: ${VARIABLE} must reach the worker processes")
     try:
+        if config.gpus:
+            gpus.take_one(list(config.gpus), sweep.folder / "gpus")
         jobs.execute(config, sweep, tracker_of(config), sweep.facts()["parent"])
     except KeyboardInterrupt:
         raise

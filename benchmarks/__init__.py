@@ -1,0 +1,1 @@
+"""Benchmarks: each measures ours against a named alternative in the same run."""

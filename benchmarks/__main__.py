@@ -1,0 +1,45 @@
+"""`make bench`: runs every `bench_*.py` here and writes RESULTS.md with machine and n.
+
+Each module has `run() -> list[dict]` with rows of what, against, ours, theirs, ratio, goal, met and n.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal", "met", "n")
+
+
+def main(names: list[str]) -> int:
+    modules = sorted(path.stem for path in HERE.glob("bench_*.py"))
+    chosen = [name for name in modules if not names or any(word in name for word in names)]
+    rows = []
+    for name in chosen:
+        print(f"— {name}", flush=True)
+        for row in importlib.import_module(f"benchmarks.{name}").run():
+            rows.append(row)
+            print("  " + " · ".join(f"{key} {row[key]}" for key in COLUMNS if key in row), flush=True)
+    text = [
+        "# Benchmarks",
+        "",
+        f"{time.strftime('%Y-%m-%d')} · {os.cpu_count()} cores · {platform.machine()} · Python {platform.python_version()}."
+        " Times are of one machine on one day; the ratios, each within one run, are what counts.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+        *("| " + " | ".join(str(row.get(key, "")) for key in COLUMNS) + " |" for row in rows),
+        "",
+    ]
+    if not names:
+        (HERE / "RESULTS.md").write_text("\n".join(text), encoding="utf-8")
+    return 0 if all(row.get("met", True) not in (False, "no") for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
