@@ -279,6 +279,7 @@ class ModelSpec:
 
     prompts: style (direct, cot, …) → text file under conf/prompt_text/.
     engine_options: engine name → options only that engine takes.
+    image_options: how the image is encoded for sending: image_format (png, jpeg), image_quality.
     """
 
     name: str
@@ -298,6 +299,7 @@ class ModelSpec:
     price: Price = Price()
     trust_remote_code: bool = False
     engine_options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    image_options: Mapping[str, Json] = field(default_factory=dict)
 
 
 class Resize(Protocol):
