@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from refadv_ablate import __version__, assets, prompts, stats, texts
+from refadv_ablate import __version__, assets, prompts, protocol, stats, texts
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import atomic, read_json, to_line, write_json
 from refadv_ablate.progress import Display
@@ -100,7 +100,7 @@ def parts_of(config: Any) -> Parts:
     model.pop("size", None)
     spec = assets.build(model, "model")
     style = assets.build(whole["prompt"], "prompt")
-    notes: tuple[str, ...] = ()
+    spec, style, notes = protocol.parts(whole["protocol"], spec, style)
     operators = assets.build(whole["perturb"], "perturb")
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")

@@ -261,7 +261,8 @@ def record(
 def _answered(
     blank: Record, request: Request, reply: Reply, further: tuple[Request, Reply] | None, reader: Reader
 ) -> Record:
-    usage, notes = reply.usage, ()
+    usage = reply.usage
+    notes: tuple[str, ...] = ()
     if further is not None:
         first, (request, reply) = reply, further
         usage = added(first.usage, reply.usage)

@@ -1,0 +1,78 @@
+"""The command line: help, mistakes, exit codes; nothing heavy is imported for any of them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from refadv_ablate import cli
+
+HEAVY = ("torch", "transformers", "mlflow", "spacy", "matplotlib", "pandas", "datasets", "scipy")
+
+
+def spoken(argv, capsys):
+    status = cli.main(argv)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_help_lists_commands_groups_and_options(capsys):
+    status, out, _ = spoken(["--help"], capsys)
+    assert status == 0
+    for word in ("perturb=", "bow", "model=", "internvl3", "data=", "ref_adv_s", "doctor", "selftest", "seed: 0"):
+        assert word in out
+    assert max(map(len, out.splitlines())) < 190
+
+
+@pytest.mark.parametrize("command", sorted(cli.COMMANDS))
+def test_each_command_has_help(command, capsys):
+    status, out, _ = spoken([command, "--help"], capsys)
+    assert status == 0
+    assert command in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["perturb=bwo"], "did you mean 'bow'"),
+        (["model=internvl33"], "did you mean 'internvl3'"),
+        (["seed=abc"], "seed='abc'"),
+        (["limit=0"], "limit=0: give at least 1"),
+        (["retry=maybe"], "choose from none, format"),
+        (["perturb.bow.n_shuffles=many"], "n_shuffles='many'"),
+        (["perturb=bow,fixed"], "add -m"),
+        (["hydra/launcher=joblib"], "no effect without -m"),
+        (["stat"], "did you mean 'stats'"),
+        (["--multirn"], "did you mean '--multirun'"),
+        (["data=jsonl", "data.path=/no/such/file.jsonl"], "/no/such/file.jsonl"),
+        (["data=shapes", "data.n=-3"], "n"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_2(argv, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = spoken(argv, capsys)
+    assert status == 2
+    assert words in err
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "results").exists(), "a mistake leaves nothing behind"
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["model=internvl33"], ["seed=abc"], ["perturb.bow.n_shufles=1"]])
+def test_help_and_mistakes_import_nothing_heavy(argv, tmp_path):
+    code = (
+        "import sys; from refadv_ablate import cli; cli.main(sys.argv[1:]);"
+        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *argv], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "HEAVY []" in done.stdout
+
+
+def test_a_secret_in_the_configuration_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-123456")
+    status, _, err = spoken(["model.checkpoint=sk-secret-123456"], capsys)
+    assert status == 2
+    assert "$OPENAI_API_KEY" in err
+    assert "sk-secret" not in err
