@@ -146,7 +146,7 @@ SHIKRA = Columns(("img_path",), "expression", "bbox", Convention("xyxy"))
 VLM_R1 = Columns(("image",), "normal_caption", "solution", Convention("xyxy"))
 """VLM-R1's rec_jsons. `solution` is read: `bbox_list` has corners one pixel smaller (om-ai-lab/VLM-R1#11)."""
 
-LMMS = Columns(("image",), "answer", "bbox", Convention("xywh"), id="question_id", key="file_name")
+LMMS = Columns(("image",), "answer", "bbox", Convention("xywh"), key="file_name")
 """Hub rows of lmms-lab/RefCOCO*: refs with all their expressions, boxes x y width height (README)."""
 
 REF_ADV = Columns(

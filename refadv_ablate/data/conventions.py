@@ -17,6 +17,10 @@ SLACK = 2.0
 """Pixels by which a stored box may stick out of its image: rounding in COCO and OpenImages."""
 
 
+SHARE = 0.3
+"""Share of boxes outside their images from which 0–1000 is believed; most boxes on COCO's sizes would be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Convention:
     """Order and unit of four stored numbers. fraction: 0…1 of width and height; thousandth: 0…1000."""
@@ -88,6 +92,9 @@ def contradiction(declared: Convention, rows: Iterable[tuple[Quad, Size]]) -> st
     if not bad:
         return ""
     for other in ALL:
+        # numbers below 1000 always fit as thousandths: that many outside can't be a few bad rows
+        if other.unit == "thousandth" and len(bad) < max(2, SHARE * len(evidence)):
+            continue
         if other != declared and all(other.fits(quad, size) for quad, size in evidence):
             quad, size = bad[0]
             return (

@@ -7,11 +7,17 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import read_jsonl
+
+
+class UnreadableFileError(UserError):
+    """A file that is missing, cut short, or in another encoding: no question of its columns."""
+
 
 SUFFIXES = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
 """What `records` reads."""
@@ -43,14 +49,28 @@ def read_json(path: Path) -> Any:
         except ValueError as error:
             raise _no_json(path, error) from error
         except RecursionError as error:
-            raise UserError(f"{path} is nested too deeply for JSON annotations") from error
+            raise UnreadableFileError(f"{path} is nested too deeply for JSON annotations") from error
 
 
 def first_record(path: Path) -> Mapping[str, Any]:
-    """The first record, to see which columns a file has; empty where it has none or can't be read."""
+    """The first record, to see which columns a file has; empty where it holds no records.
+
+    Raises UserError for a file that can't be read.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UnreadableFileError(f"{path} can't be read ({error.strerror})") from error
+    return _first_record(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)  # every form that reads tables looks at it
+def _first_record(path: Path, _time: int, _length: int) -> Mapping[str, Any]:
     try:
         return next((record for _, record in records(path)), {})
-    except UserError:
+    except UnreadableFileError:
+        raise
+    except UserError:  # readable, and of another shape
         return {}
 
 
@@ -73,18 +93,27 @@ def _text(path: Path) -> TextIO:
     try:
         return path.open(encoding="utf-8-sig", newline="")
     except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror})") from error
+        raise UnreadableFileError(f"{path} can't be read ({error.strerror})") from error
 
 
-def _no_json(path: Path, error: ValueError) -> UserError:
+def _no_json(path: Path, error: ValueError) -> UnreadableFileError:
     if isinstance(error, UnicodeDecodeError):
-        return UserError(f"{path} is not UTF-8 (byte {error.start}); convert it, for example with iconv")
+        return UnreadableFileError(
+            f"{path} is not UTF-8 (byte {error.start}); convert it, for example with iconv"
+        )
     what = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
-    return UserError(f"{path} is no complete JSON ({what}); it may be cut short: get it again")
+    return UnreadableFileError(f"{path} is no complete JSON ({what}); it may be cut short: get it again")
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for number, record in enumerate(read_jsonl(path), 1):
+    rows = read_jsonl(path)
+    for number in count(1):
+        try:
+            record = next(rows, None)
+        except UserError as error:  # names file and line already
+            raise UnreadableFileError(str(error)) from error
+        if record is None:
+            return
         yield f"{path.name}, record {number}", record
 
 
@@ -109,12 +138,16 @@ def _separated(path: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, A
             for row in reader:
                 where = f"{path.name}, line {reader.line_num}"
                 if None in row or None in row.values():
-                    raise UserError(f"{path}: {where} has another number of columns than the header")
+                    raise UnreadableFileError(
+                        f"{path}: {where} has another number of columns than the header"
+                    )
                 yield where, row
         except UnicodeDecodeError as error:
             raise _no_json(path, error) from error
         except csv.Error as error:
-            raise UserError(f"{path} is no table of {delimiter!r}-separated columns ({error})") from error
+            raise UnreadableFileError(
+                f"{path} is no table of {delimiter!r}-separated columns ({error})"
+            ) from error
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -129,7 +162,7 @@ def _parquet(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     number += 1
                     yield f"{path.name}, row {number}", record
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path} is no complete Parquet file ({error}); get it again") from error
+        raise UnreadableFileError(f"{path} is no complete Parquet file ({error}); get it again") from error
 
 
 def _record(value: Any, where: str) -> tuple[str, Mapping[str, Any]]:

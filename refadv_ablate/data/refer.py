@@ -112,7 +112,7 @@ class _Referent:
             instance = self.image.by_id(self.ids[0])
             if instance is None and self.ids[0] not in self.index.without_area:
                 raise UserError(
-                    f"{self.where} has annotation {self.ids[0]}, which {self.index.path} lacks for its image: "
+                    f"{self.where} has annotation {self.ids[0]}, which {self.index.path} lacks there: "
                     "the two files don't belong together"
                 )
             box = instance.candidate.box.as_list() if instance else []
