@@ -42,30 +42,33 @@ def score(outcome: Outcome, predicted: Box | None, target: Box) -> float | None:
     return iou(predicted, target) if outcome == "box" and predicted is not None else 0.0
 
 
-def metric(name: str) -> Callable[[Floats], Floats]:
-    """IoU per answer → value per answer in 0…1.
+def thresholds(name: str) -> tuple[float, ...]:
+    """The IoU thresholds whose hits a metric averages. Raises UserError for an unknown metric.
 
     `accNN` is a hit at IoU ≥ NN/100, `macc` the mean over 0.50:0.05:0.95, `dig_avg` the mean of
-    acc50, acc75 and acc95, `miou` the IoU itself. Raises UserError for another name.
+    acc50, acc75 and acc95.
     """
     if match := re.fullmatch(r"acc(\d\d)", name):
-        return _mean_hit((int(match[1]) / 100,))
-    if name == "macc":
-        return _mean_hit(MACC_THRESHOLDS)
-    if name == "dig_avg":
-        return _mean_hit(DIG_THRESHOLDS)
-    if name == "miou":
-        return lambda values: np.asarray(values, float)
+        return (int(match[1]) / 100,)
+    if name in ("macc", "dig_avg"):
+        return MACC_THRESHOLDS if name == "macc" else DIG_THRESHOLDS
     known = ("acc50", "acc75", "acc90", "acc95", "macc", "dig_avg", "miou")
     raise UserError(f"There is no metric {name!r}: {nearest(name, known)} (accNN takes any two digits).")
 
 
-def _mean_hit(thresholds: tuple[float, ...]) -> Callable[[Floats], Floats]:
+def metric(name: str) -> Callable[[Floats], Floats]:
+    """IoU per answer → value per answer in 0…1: those of `thresholds`, and `miou`, the IoU itself."""
+    if name == "miou":
+        return lambda values: np.asarray(values, float)
+    return _mean_hit(thresholds(name))
+
+
+def _mean_hit(limits: tuple[float, ...]) -> Callable[[Floats], Floats]:
     def values(ious: Floats) -> Floats:
         hits = np.zeros(len(ious))
-        for threshold in thresholds:
+        for threshold in limits:
             hits += np.asarray(ious) >= threshold
-        return hits / len(thresholds)
+        return hits / len(limits)
 
     return values
 
