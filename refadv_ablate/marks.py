@@ -44,7 +44,7 @@ def draw_marks(
         raise ValueError(f"{len(boxes)} boxes and {len(labels)} labels")
     marked = image.convert("RGB")
     draw = ImageDraw.Draw(marked)
-    line = max(1, round(max(marked.size) / 500))
+    line = max(1, round(max(marked.size) / 350))
     rects = [_pixels(box, marked.size) for box in boxes]
     if outlines:
         for index in sorted(range(len(boxes)), key=lambda i: -boxes[i].area):

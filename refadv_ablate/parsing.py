@@ -11,11 +11,13 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from refadv_ablate.boxes import Quad
 from refadv_ablate.brackets import Group, Value, Word, scan
 from refadv_ablate.types import Dialect, Frame, NoBox, Reading, Reply, Seen
+
+T = TypeVar("T")
 
 BOX_KEYS = (
     "bbox_2d", "bbox", "box_2d", "box", "bboxes", "boxes", "bounding_box", "bounding_boxes",
@@ -87,7 +89,8 @@ def _find(reply: Reply, dialect: Dialect) -> Found | NoBox:
         return NoBox("empty", "the reply has no text")
     if cut and getattr(dialect, "opens_thinking", False) and not reply.reasoning and not _closed(reply.text):
         return NoBox("truncated", "the token limit was reached within the thinking trace")
-    found = dialect.find(reply.text) if isinstance(dialect, BoxText) else _plain(dialect.read(reply.text))
+    find = getattr(dialect, "find", None)
+    found: Found | NoBox = find(reply.text) if find is not None else _plain(dialect.read(reply.text))
     if cut and isinstance(found, NoBox) and found.kind != "refused":
         return NoBox("truncated", f"the token limit was reached before a box was complete ({found.reason})")
     if cut and isinstance(found, Found) and not found.firm:
@@ -211,7 +214,7 @@ def _tagged(dialect: BoxText, text: str) -> Found | None:
         quads = dialect.quads(groups)
         if quads:
             pieces.append((tag.start(), tag.end(), quads))
-    quads = _last_run(text, pieces)[2]
+    quads = last_run(text, pieces)[2]
     return _found(quads, every, firm=True) if quads else None
 
 
@@ -228,7 +231,7 @@ def _lists(dialect: BoxText, text: str) -> Found | None:
 def _bracketed(dialect: BoxText, text: str, wanted: Callable[[Group], bool]) -> Found | None:
     groups = [group for group in scan(text) if wanted(group)]
     pieces = [(g.start, g.end, quads) for g in groups if (quads := dialect.quads([g]))]
-    start, end, quads = _last_run(text, pieces)
+    start, end, quads = last_run(text, pieces)
     if not quads:
         return None
     cut = bool(groups) and not groups[-1].closed and end == groups[-1].end
@@ -253,8 +256,11 @@ def _found(quads: list[Quad], groups: list[Group], firm: bool, cut: bool = False
     return Found(tuple(quads), firm, tuple(notes))
 
 
-def _last_run(text: str, pieces: list[tuple[int, int, list[Quad]]]) -> tuple[int, int, list[Quad]]:
-    """(start, end, boxes) of the last boxes that belong together: no sentence or change of mind between."""
+def last_run(text: str, pieces: list[tuple[int, int, list[T]]]) -> tuple[int, int, list[T]]:
+    """(start, end, items) of the last items that belong together: no sentence or change of mind between.
+
+    After an announcement such as "Answer:", the first that belong together.
+    """
     announced = None
     if pieces:
         outside = [v.end() for v in _VERDICT.finditer(text) if not any(p[0] < v.end() < p[1] for p in pieces)]
@@ -269,7 +275,7 @@ def _last_run(text: str, pieces: list[tuple[int, int, list[Quad]]]) -> tuple[int
     return (pieces[0][0], pieces[-1][1], quads) if pieces else (0, 0, [])
 
 
-def _joined(text: str, left: tuple[int, int, list[Quad]], right: tuple[int, int, list[Quad]]) -> bool:
+def _joined(text: str, left: tuple[int, int, list[T]], right: tuple[int, int, list[T]]) -> bool:
     between = _REF.sub(" ", text[left[1] : right[0]])
     return len(re.findall(r"[^\W\d_]+", between)) <= 3 and not _TURN.search(between)
 

@@ -140,7 +140,8 @@ def _image(spec: ModelSpec, style: Style, perturbed: Perturbed, options: dict[st
         image = Marked(image, boxes)
     elif style.style.startswith("som"):
         raise UserError(
-            f"prompt.style={style.style} marks candidate boxes, but prompt.candidates is not set; use prompt=som"
+            f"prompt.style={style.style} marks candidate boxes, but prompt.candidates is not set;"
+            " use prompt=som"
         )
     if not spec.resize_before_sending:
         return image

@@ -61,7 +61,8 @@ class RefAdv:
         ]
         if isinstance(spec.frame, ResizedPixels):
             told.append(
-                "boxes taken as pixels of the original image, where the model answers in pixels of the resized one"
+                "boxes taken as pixels of the original image, where the model answers in pixels of the"
+                " resized one"
             )
         elif not (isinstance(spec.frame, Relative) and spec.frame == Relative(1000)):
             told.append(f"{spec.name} is not in their evaluator; its own frame is kept")
@@ -71,7 +72,7 @@ class RefAdv:
 def parts(
     config: Mapping[str, Any], spec: ModelSpec, style: Style
 ) -> tuple[ModelSpec, Style, tuple[str, ...]]:
-    """Model, style and notes under the protocol that a config node describes; an empty one changes nothing."""
+    """Model, style and notes under the protocol that a config node describes; an empty one is none."""
     if not config:
         return spec, style, ()
     protocol: Reading = assets.build(config, "protocol")

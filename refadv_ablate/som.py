@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Protocol
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.brackets import Group, Value, Word, scan
 from refadv_ablate.errors import UserError
-from refadv_ablate.parsing import final_answer, no_box
+from refadv_ablate.parsing import Found, final_answer, last_run, no_box
 from refadv_ablate.seeding import canonical
 from refadv_ablate.types import Example, ImageRef, Json, NoBox, Request
 
 if TYPE_CHECKING:
     from PIL import Image
+
+LEGIBLE = 448
+"""Images whose longer side is shorter than this are enlarged before they are marked, pixels."""
 
 RECALL_IOU = 0.5
 """A candidate this close to the referent's box counts as finding it."""
@@ -86,14 +89,23 @@ class Marked:
         return self.of.key
 
     def size(self) -> Size:
-        """That of the image underneath."""
-        return self.of.size()
+        """That of the image underneath, times a whole number where it is too small for legible numbers."""
+        width, height = self.of.size()
+        times = self._times()
+        return width * times, height * times
+
+    def _times(self) -> int:
+        return -(-LEGIBLE // max(1, *self.of.size()))
 
     def load(self) -> Image.Image:
         """RGB, with the marks."""
         from refadv_ablate.marks import draw_marks
 
-        return draw_marks(self.of.load(), self.marks)
+        image, times = self.of.load(), self._times()
+        if times > 1:
+            image = image.resize(self.size(), resample=0)
+        scaled = [Box(*(times * side for side in box.as_list())) for box in self.marks]
+        return draw_marks(image, scaled)
 
     def digest(self) -> str:
         """SHA-256 over the image, the marks and the way they are drawn."""
@@ -119,7 +131,8 @@ _KEYS = (
     "result",
 )
 _WORDS = re.compile(
-    r"\b(?:mark|number|object|region|label|box|no\.?|#)\s*(?:is|number|no\.?|:|#)*\s*[\[(*#]*(\d+)\b", re.I
+    r"(?:\b(?:mark|number|object|region|label|box|no)\b\.?|#)\s*(?:(?:is|number|no)\b\.?|[:#])?\s*[(*#\"]*(\d{1,4})\b",
+    re.IGNORECASE,
 )
 _VERDICT = re.compile(r"\b(?:final answer|answer)\b(?:\s+is)?\W{0,6}", re.IGNORECASE)
 
@@ -132,6 +145,11 @@ class MarkNumbers:
 
     def read(self, text: str) -> tuple[Quad, ...] | NoBox:
         """The boxes of the numbers of the final answer, pixels of the original image."""
+        found = self.find(text)
+        return found if isinstance(found, NoBox) else found.quads
+
+    def find(self, text: str) -> Found | NoBox:
+        """As `read`; a number amid reasoning is not firm."""
         answer = final_answer(text)
         if isinstance(answer, NoBox):
             return answer
@@ -143,23 +161,23 @@ class MarkNumbers:
         boxes = [self.marks[n - 1] for n in numbers if 1 <= n <= len(self.marks)]
         if not boxes:
             return NoBox("unparsable", f"there is no mark {numbers[0]}; the marks are 1 to {len(self.marks)}")
-        return tuple((b.x1, b.y1, b.x2, b.y2) for b in boxes)
+        firm = bool(_VERDICT.search(answer) or re.match(r"\W*(?:mark\W*)?\d", answer, re.I) or "}" in answer)
+        return Found(tuple((b.x1, b.y1, b.x2, b.y2) for b in boxes), firm)
 
     def _numbers(self, text: str) -> list[int]:
         """The clearest form there is: JSON, then `[3]`, then words, then a bare number; the last said."""
-        groups = scan(text)
-        objects = [group for group in groups if group.closed and group.opener == "{"]
+        objects = [group for group in scan(text) if group.closed and group.opener == "{"]
         for group in reversed(objects):
             if numbers := _keyed(group):
                 return numbers
         verdicts = [match.end() for match in _VERDICT.finditer(text)]
         tail = text[verdicts[-1] :] if verdicts else text
         for part in dict.fromkeys((tail, text)):
-            lists = [g for g in scan(part) if g.closed and g.opener == "[" and _whole(g.values())]
-            if lists:
-                return _whole(lists[0 if verdicts and part is tail else -1].values())
-            if words := _WORDS.findall(part):
-                return [int(words[0 if verdicts and part is tail else -1])]
+            lists = [g for g in scan(part) if g.closed and g.opener == "["]
+            pieces = [(g.start, g.end, _whole(g.values())) for g in lists if _whole(g.values())]
+            words = [(m.start(), m.end(), [int(m[1])]) for m in _WORDS.finditer(part)]
+            if numbers := last_run(part, pieces)[2] or last_run(part, words)[2]:
+                return numbers
             if bare := re.fullmatch(r"\W*(\d{1,4})\W*", part):
                 return [int(bare[1])]
         return []
