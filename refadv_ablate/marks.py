@@ -31,11 +31,15 @@ WHITE: Color = (255, 255, 255)
 
 
 def draw_marks(
-    image: Image.Image, boxes: Sequence[Box], labels: Sequence[str] | None = None, outlines: bool = True
+    image: Image.Image,
+    boxes: Sequence[Box],
+    labels: Sequence[str] | None = None,
+    outlines: bool = True,
+    colors: Sequence[Color] = PALETTE,
 ) -> Image.Image:
     """A copy of the image with an outline and a number plate for each box (labels: 1, 2, … if not given).
 
-    outlines=False draws the plates alone.
+    outlines=False draws the plates alone. colors: taken in turn; white must be legible on them.
     """
     from PIL import ImageDraw
 
@@ -48,14 +52,14 @@ def draw_marks(
     rects = [_pixels(box, marked.size) for box in boxes]
     if outlines:
         for index in sorted(range(len(boxes)), key=lambda i: -boxes[i].area):
-            _outline(draw, rects[index], PALETTE[index % len(PALETTE)], line)
+            _outline(draw, rects[index], colors[index % len(colors)], line)
     taken: list[Rect] = []
     # the smallest boxes choose first: a large one has more room for its plate
     for index in sorted(range(len(boxes)), key=lambda i: (boxes[i].area, i)):
         font = _font(_font_size(marked.size))
         plate = _place(_plate_size(draw, labels[index], font), rects[index], rects, taken, marked.size)
         taken.append(plate)
-        _plate(draw, plate, labels[index], font, PALETTE[index % len(PALETTE)], rects[index], line)
+        _plate(draw, plate, labels[index], font, colors[index % len(colors)], rects[index], line)
     return marked
 
 
