@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,12 @@ DEFAULT_FLIPS = 10_000
 class Pairs:
     """Examples answered in both arms, sorted by id: draws averaged within the example.
 
-    `draws` is the perturbed value per draw, shape (number of draws, examples), NaN where not answered.
+    `image` numbers the images. `draws` is the perturbed value per draw, shape (number of draws,
+    examples), NaN where not answered.
     """
 
     example: NDArray[np.uint64]
-    image: NDArray[np.uint64]
+    image: NDArray[np.intp]
     original: Mapping[str, Floats]
     perturbed: Mapping[str, Floats]
     draws: Mapping[str, Floats]
@@ -140,9 +142,14 @@ def _examples(columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.intp], N
 
 
 def _mean_by(codes: NDArray[np.intp], n: int, values: Floats) -> Floats:
-    order = np.lexsort((values, codes))  # the order of addition must not show in the last digit
-    totals = np.bincount(codes[order], weights=values[order], minlength=n)
-    means: Floats = totals / np.bincount(codes, minlength=n)
+    """Mean of the values of each code, 0 … n − 1."""
+    means: Floats
+    if len(codes) == n:
+        means = np.empty(n)
+        means[codes] = values
+        return means
+    order = np.lexsort((values, codes))  # the order of the answers must not show in the last digit
+    means = np.bincount(codes[order], weights=values[order], minlength=n) / np.bincount(codes, minlength=n)
     return means
 
 
@@ -160,13 +167,14 @@ def _pair(before: Columns, after: Columns, metrics: Sequence[str]) -> Pairs:
         original[name] = _mean_by(codes_before, len(ids_before), value_of(before.iou))[left]
         perturbed[name] = _mean_by(codes_after, len(ids_after), values)[right]
         by_draw[name] = grid[:, right]
-    return Pairs(both, before.image[first_before][left], original, perturbed, by_draw)
+    _, image = np.unique(before.image[first_before][left], return_inverse=True)
+    return Pairs(both, image, original, perturbed, by_draw)
 
 
 # ── estimates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def fraction(values: Floats, images: NDArray[np.uint64]) -> Estimate:
+def fraction(values: Floats, images: NDArray[Any]) -> Estimate:
     """Mean of values in 0…1 with its interval: Wilson for hits on one example per image, else cluster t."""
     if not len(values):
         return Estimate(None, None, None, 0, 0, note="no examples")
@@ -185,7 +193,7 @@ def fraction(values: Floats, images: NDArray[np.uint64]) -> Estimate:
     return replace(one, low=max(0.0, low), high=min(1.0, high), method="cluster t")
 
 
-def difference(values: Floats, images: NDArray[np.uint64]) -> Estimate:
+def difference(values: Floats, images: NDArray[Any]) -> Estimate:
     """Mean of differences in −1…1 with the cluster-robust t interval over images."""
     if not len(values):
         return Estimate(None, None, None, 0, 0, note="no examples answered in both conditions")
