@@ -1,0 +1,288 @@
+"""Local checkpoints through transformers' AutoProcessor and AutoModelForImageTextToText."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
+from refadv_ablate.models.batching import BatchSize, arranged, collated, take, windows
+from refadv_ablate.models.budget import cost
+from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
+from refadv_ablate.models.preparing import Prepared, Preparer
+from refadv_ablate.models.vision import shared, vision_owner
+from refadv_ablate.seeding import generator
+from refadv_ablate.types import Json, ModelSpec, Reply, Request
+
+Answered = tuple[Request, Reply]
+Waiting = tuple[Request, "Future[Prepared]"]
+FIRST_FAILURES = 8
+
+
+@dataclass(kw_only=True)
+class Transformers:
+    """Batches requests, prepares the next ones while a batch generates, and shares what one image's have.
+
+    dtype: auto is the checkpoint's own on an accelerator and float32 on the CPU.
+    device: cuda, mps, cpu, cuda:1 …; null picks the best there is. device_map: accelerate's, such as
+    auto, which spreads a large model over several; it goes before device.
+    attn_implementation: sdpa, eager, flash_attention_2; null leaves it to transformers.
+    batch_size: auto grows up to max_batch_size and halves when memory runs out; nothing is lost.
+    window: how many requests are prepared ahead, and sorted by length.
+    share_vision: one vision pass for the requests of a batch that show the same image.
+    Greedy answers in float32 are those of batch size 1. Answers that are drawn (temperature > 0) are
+    made one at a time, each from its own seed, so that they don't depend on the batch.
+    Raises ModelUnavailable for weights that can't be had.
+    """
+
+    spec: ModelSpec
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: str | None = None
+    device_map: str | None = None
+    attn_implementation: str | None = None
+    batch_size: int | Literal["auto"] = "auto"
+    max_batch_size: int = 32
+    window: int = 64
+    workers: int = 2
+    share_vision: bool = True
+    _loaded: _Loaded | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.batch_size != "auto" and self.batch_size < 1:
+            raise UserError(f"batch_size={self.batch_size} needs to be at least 1, or auto")
+        own = self.batch_size if self.batch_size != "auto" else 8
+        self._size = BatchSize(own, max(own, self.max_batch_size), grows=self.batch_size == "auto")
+
+    def identity(self) -> Mapping[str, Json]:
+        """A local folder is known by its content, wherever it lies."""
+        content = fingerprint(self.spec.checkpoint)
+        return {
+            "engine": "transformers",
+            "checkpoint": content or self.spec.checkpoint,
+            "revision": self.spec.revision,
+            "dtype": self.dtype,
+            "attn_implementation": self.attn_implementation,
+        }
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Answered]:
+        """Pulls two windows of requests ahead; answers come by length within a window."""
+        waiting = iter(requests)
+        first = next(waiting, None)
+        if first is None:
+            return
+        model = self._load()
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="prepare") as pool:
+
+            def submitted(window: list[Request]) -> list[Waiting]:
+                return [(request, pool.submit(model.preparer.prepare, request)) for request in window]
+
+            ahead = submitted([first, *next(windows(waiting, self.window - 1), [])])
+            try:
+                while ahead:
+                    now, ahead = ahead, submitted(next(windows(waiting, self.window), []))
+                    yield from self._answer_window(model, now)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _answer_window(self, model: _Loaded, now: list[Waiting]) -> Iterator[Answered]:
+        ready, failed = [], []
+        for request, prepared in now:
+            try:
+                ready.append(prepared.result())
+            except (ImageUnreadable, ValueError) as error:
+                failed.append(error)
+                yield request, Reply(text="", finish="error", error=" ".join(str(error).split()))
+        if len(failed) >= FIRST_FAILURES and not ready:
+            raise ModelUnavailable(
+                f"{self.spec.name} took none of {len(failed)} requests in a row; the last one: {failed[-1]}"
+            )
+        for same_kind in arranged(ready):
+            todo = deque(same_kind)
+            while todo:
+                yield from self._next_batch(model, todo)
+
+    def _next_batch(self, model: _Loaded, todo: deque[Prepared]) -> list[Answered]:
+        batch = take(todo, self._size.value)
+        try:
+            replies = model.generate(batch, self.share_vision)
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            reason = f"out of memory with {batch[0].length} tokens"
+        else:
+            self._size.fitted(len(batch))
+            return [(item.request, reply) for item, reply in zip(batch, replies, strict=True)]
+        # the memory of the failed batch is held by the traceback until here
+        free_memory()
+        if len(batch) == 1:
+            return [(batch[0].request, Reply(text="", finish="error", error=reason))]
+        self._size.too_many(len(batch))
+        todo.extendleft(reversed(batch))
+        return []
+
+    def _load(self) -> _Loaded:
+        if self._loaded is None:
+            self._loaded = load(self)
+        return self._loaded
+
+    def close(self) -> None:
+        """Frees the weights."""
+        self._loaded = None
+        if "torch" in sys.modules:
+            free_memory()
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    model: Any
+    tokenizer: Any
+    preparer: Preparer
+    spec: ModelSpec
+    eos: frozenset[int]
+    pad: int
+
+    def generate(self, items: list[Prepared], share: bool) -> list[Reply]:
+        """One call of generate; replies in the order of the items."""
+        import torch
+
+        start = time.monotonic()
+        owner = vision_owner(self.model) if share else None
+        batch = collated(items, self.pad, share=owner is not None)
+        inputs = {name: value.to(self.model.device) for name, value in batch.inputs.items()}
+        options = self._options(items[0].request)
+        vision = shared(owner, batch) if owner is not None and batch.shares else nullcontext()
+        with torch.inference_mode(), self._drawn(items[0].request), vision:
+            made = self.model.generate(**inputs, **options)
+        new = made[:, inputs["input_ids"].shape[1] :].tolist()
+        seconds = (time.monotonic() - start) / len(items)
+        return [self._reply(item, row, seconds) for item, row in zip(items, new, strict=True)]
+
+    def _options(self, request: Request) -> dict[str, Any]:
+        sampling = request.sampling
+        config = copy.deepcopy(self.model.generation_config)
+        drawn = sampling.temperature > 0
+        config.update(
+            do_sample=drawn,
+            temperature=sampling.temperature if drawn else None,
+            top_p=sampling.top_p if drawn else None,
+            top_k=0 if drawn else None,
+            num_beams=1,
+            max_new_tokens=sampling.max_new_tokens,
+            max_length=None,
+            eos_token_id=sorted(self.eos) or None,
+            pad_token_id=self.pad,
+        )
+        stop = request.options.get("stop")
+        return {"generation_config": config} | (
+            {"stop_strings": list(stop), "tokenizer": self.tokenizer} if stop else {}
+        )
+
+    def _drawn(self, request: Request) -> Any:
+        """For answers that are drawn: a generator of the request's own; torch's state is put back after."""
+        if request.sampling.temperature <= 0:
+            return nullcontext()
+        import torch
+
+        seed = generator(request.sampling.seed or 0, request.id, request.repeat).getrandbits(63)
+        devices = [self.model.device] if self.model.device.type == "cuda" else []
+        forked = torch.random.fork_rng(devices=devices)
+        return _Seeded(forked, seed)
+
+    def _reply(self, item: Prepared, new: list[int], seconds: float) -> Reply:
+        ends = self.eos | {self.pad}
+        count = next((i for i, token in enumerate(new) if token in ends), len(new))
+        text = self.tokenizer.decode(
+            new[:count], skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )  # special tokens stay: some carry the box
+        limit = item.request.sampling.max_new_tokens
+        stopped = any(text.endswith(stop) for stop in item.request.options.get("stop") or ())
+        return Reply(
+            text=("<think>" if item.opens_thinking else "") + text,
+            finish="length" if count >= limit and not stopped else "stop",
+            processed=item.processed,
+            usage=cost(self.spec.price, item.length, count),
+            seconds=seconds,
+        )
+
+
+class _Seeded:
+    """A forked random state with a seed."""
+
+    def __init__(self, forked: Any, seed: int) -> None:
+        self.forked, self.seed = forked, seed
+
+    def __enter__(self) -> None:
+        import torch
+
+        self.forked.__enter__()
+        torch.manual_seed(self.seed)
+
+    def __exit__(self, *error: object) -> None:
+        self.forked.__exit__(*error)
+
+
+def load(engine: Transformers) -> _Loaded:
+    """Processor and model. Raises ModelUnavailable with one sentence."""
+    spec = engine.spec
+    source = locate(spec)
+    import torch
+    import transformers
+
+    if not sys.stderr.isatty():
+        transformers.utils.logging.disable_progress_bar()
+    common = {"revision": spec.revision, "trust_remote_code": spec.trust_remote_code}
+    device = engine.device or best_device()
+    placed = {"device_map": engine.device_map} if engine.device_map else {}
+    dtype = engine.dtype if engine.dtype != "auto" or device != "cpu" or engine.device_map else "float32"
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(source, **common)
+        model = transformers.AutoModelForImageTextToText.from_pretrained(
+            source, dtype=dtype, attn_implementation=engine.attn_implementation, **common, **placed
+        )
+        model = model.eval() if placed else model.eval().to(torch.device(device))
+    except Exception as error:
+        raise explain(spec, error) from error
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None or not hasattr(processor, "image_processor") or not processor.chat_template:
+        raise unavailable(spec, "its processor has no tokenizer, image processor or chat template")
+    ends = model.generation_config.eos_token_id
+    ends = [tokenizer.eos_token_id] if ends is None else ends if isinstance(ends, list) else [ends]
+    eos = frozenset(int(token) for token in ends if token is not None)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(eos, default=0)
+    return _Loaded(model, tokenizer, Preparer(processor, spec), spec, eos, pad)
+
+
+def best_device() -> str:
+    """cuda, mps or cpu."""
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether this is a lack of memory: the accelerator's, or the CPU allocator's."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def free_memory() -> None:
+    """Gives cached memory of the accelerator back."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
