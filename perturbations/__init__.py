@@ -1,0 +1,26 @@
+"""Operators on one example: Example → Perturbed, and nothing else. One file per family."""
+
+from perturbations.base import Single
+from perturbations.deletion import DescriptorDeletion
+from perturbations.fixed import Fixed, Identity, Repeat
+from perturbations.from_file import FromFile
+from perturbations.llm_rewriter import LLMRewriter
+from perturbations.order import BagOfWords
+from perturbations.rewriters import Descriptor, Extraction, Rewriter, Unanswered
+from perturbations.spacy_rewriter import SpacyRewriter
+
+__all__ = [
+    "BagOfWords",
+    "Descriptor",
+    "DescriptorDeletion",
+    "Extraction",
+    "Fixed",
+    "FromFile",
+    "Identity",
+    "LLMRewriter",
+    "Repeat",
+    "Rewriter",
+    "Single",
+    "SpacyRewriter",
+    "Unanswered",
+]

@@ -1,0 +1,97 @@
+"""One descriptor removed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from perturbations.base import Single, refused, result
+from perturbations.grammar import fault
+from perturbations.rewriters import Descriptor, Extraction, Job, Rewriter, Unanswered
+from perturbations.spacy_rewriter import SpacyRewriter
+from refadv_ablate.errors import UserError
+from refadv_ablate.types import Example, Json, Perturbed
+
+
+@dataclass(slots=True)
+class _Case:
+    """An example on its way: which descriptors are left to try, what was tried."""
+
+    example: Example
+    rng: random.Random
+    extraction: Extraction = field(default_factory=lambda: Extraction(""))
+    left: list[Descriptor] = field(default_factory=list)
+    attempts: list[dict[str, Json]] = field(default_factory=list)
+    done: Perturbed | None = None
+    unanswered: str = ""
+
+    def trace(self) -> dict[str, Json]:
+        return {
+            "head": self.extraction.head,
+            "descriptors": [d.text for d in self.extraction.descriptors],
+            "kinds": [d.kind for d in self.extraction.descriptors],
+            "attempts": self.attempts,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorDeletion(Single):
+    """All descriptors are extracted, one is chosen at random, and the expression is rewritten without
+    it (the paper's one-descriptor deletion).
+
+    A model that reads the whole expression should notice: a minimal expression without one of its
+    descriptors fits a distractor as well. Every descriptor is equally likely, nested ones ("red" in
+    "with a red hat") among them. The head noun stays; a negation goes with what it negates. A
+    rewrite that is unchanged, empty or ungrammatical is refused and another descriptor is tried;
+    where none is left the example is not perturbable.
+    """
+
+    rewriter: Rewriter = field(default_factory=SpacyRewriter)
+
+    def perturb(self, example: Example, rng: random.Random) -> Perturbed:
+        """The trace keeps head, descriptors, the choice, the rewrite and every attempt."""
+        return next(self.perturb_many([(example, rng)]))
+
+    def perturb_many(self, items: Iterable[tuple[Example, random.Random]]) -> Iterator[Perturbed]:
+        """Works in batches of the rewriter. Raises UserError at the first example that the rewriter
+        never answered, after all examples before it: what was answered is not lost."""
+        stream = iter(items)
+        while batch := [_Case(example, rng) for example, rng in islice(stream, self.rewriter.batch)]:
+            self._extract(batch)
+            while open_cases := [c for c in batch if c.done is None and not c.unanswered]:
+                self._attempt(open_cases)
+            for case in batch:
+                if case.done is None:
+                    raise UserError(case.unanswered)
+                yield case.done
+
+    def _extract(self, batch: list[_Case]) -> None:
+        found = self.rewriter.extract([case.example.expression for case in batch])
+        for case, extraction in zip(batch, found, strict=True):
+            if isinstance(extraction, Unanswered):
+                case.unanswered = extraction.sentence
+                continue
+            case.extraction = extraction
+            case.left = case.rng.sample(extraction.descriptors, len(extraction.descriptors))
+            if not case.left:
+                reason = extraction.reason or "no descriptor"
+                case.done = refused(case.example, reason, case.trace())
+
+    def _attempt(self, cases: list[_Case]) -> None:
+        jobs = [Job(c.example.expression, c.extraction, c.left.pop(0)) for c in cases]
+        for case, job, rewrite in zip(cases, jobs, self.rewriter.rewrite(jobs), strict=True):
+            if isinstance(rewrite, Unanswered):
+                case.unanswered = rewrite.sentence
+                continue
+            problem = rewrite.fault or fault(job.expression, rewrite.text, job.extraction.head)
+            chosen = job.descriptor.text
+            attempt = {"descriptor": chosen, "rewrite": rewrite.text, "refused": problem}
+            case.attempts.append(attempt)
+            if not problem:
+                trace = case.trace() | {"choice": chosen, "kind": job.descriptor.kind}
+                case.done = result(case.example, rewrite.text, trace | {"rewrite": rewrite.text})
+            elif not case.left:
+                reason = f"every deletion was refused, the last one for: {problem}"
+                case.done = refused(case.example, reason, case.trace())
