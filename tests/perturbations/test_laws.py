@@ -1,0 +1,119 @@
+"""What holds for every operator, as every YAML of conf/perturb builds it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from refadv_ablate import assets
+from refadv_ablate.seeding import generator
+from refadv_ablate.types import Example, Operator, Perturbed
+from tests.perturbations.conftest import EXPRESSIONS
+from tests.scripted import example
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+PERTURB = sorted(path.stem for path in (CONF / "perturb").glob("*.yaml"))
+REWRITERS = sorted(path.stem for path in (CONF / "rewriter").glob("*.yaml"))
+NEEDS_REWRITER = {n for n in PERTURB if "${rewriter}" in (CONF / "perturb" / f"{n}.yaml").read_text()}
+CASES = [
+    (name, rewriter) for name in PERTURB for rewriter in (REWRITERS if name in NEEDS_REWRITER else ["spacy"])
+]
+Make = Callable[[str, str], Operator]
+
+
+@pytest.fixture
+def make(llm_url: str, texts_file: Path) -> Make:
+    def build(name: str, rewriter: str) -> Operator:
+        node: Any = OmegaConf.create({"rewriter": OmegaConf.load(CONF / "rewriter" / f"{rewriter}.yaml")})
+        node = OmegaConf.merge(node, {"perturb": OmegaConf.load(CONF / "perturb" / f"{name}.yaml")})
+        if rewriter == "openai":
+            node.rewriter.base_url = llm_url
+        if name == "file":
+            node.perturb.file.path = str(texts_file)
+        operators = assets.build(OmegaConf.to_container(node.perturb, resolve=True), "perturb")
+        assert list(operators) == [name], "a YAML is keyed by its own label"
+        operator: Operator = operators[name]
+        return operator
+
+    return build
+
+
+def examples(name: str) -> list[Example]:
+    """A file of texts holds those of its own examples; an LLM is asked for fewer."""
+    made = [example(i).saying(text) for i, text in enumerate(EXPRESSIONS)]
+    if name == "file":
+        return [e for e in made if e.expression.strip()]
+    return made
+
+
+def rng(e: Example, draw: int = 0) -> random.Random:
+    return generator(0, e.id, "label", draw)
+
+
+def key(p: Perturbed) -> tuple[str, str, str, str]:
+    return p.example.id, p.example.expression, p.status, p.reason
+
+
+@pytest.mark.parametrize(("name", "rewriter"), CASES)
+def test_it_is_deterministic_and_streaming_gives_the_same_in_any_order(
+    name: str, rewriter: str, make: Make
+) -> None:
+    operator, data = make(name, rewriter), examples(name)
+    alone = [operator.perturb(e, rng(e)) for e in data]
+    streamed = list(make(name, rewriter).perturb_many((e, rng(e)) for e in data))
+    assert list(map(key, streamed)) == list(map(key, alone))
+    backwards = list(operator.perturb_many((e, rng(e)) for e in reversed(data)))
+    assert [key(p) for p in reversed(backwards)] == list(map(key, alone))
+    few = list(operator.perturb_many((e, rng(e)) for e in data[1::3]))
+    assert list(map(key, few)) == list(map(key, alone[1::3]))
+
+
+@pytest.mark.parametrize(("name", "rewriter"), CASES)
+def test_it_keeps_everything_but_the_text(name: str, rewriter: str, make: Make) -> None:
+    data = examples(name)
+    for e, p in zip(data, make(name, rewriter).perturb_many((e, rng(e)) for e in data), strict=True):
+        assert p.original is e
+        assert p.example.saying(e.expression) == e, "id, image, target and all else are kept"
+        assert (p.status == "changed") == (p.example.expression != e.expression)
+        assert p.status != "changed" or p.example.expression.strip(), "an empty text is never asked"
+        assert p.status != "not_perturbable" or p.reason
+        json.dumps(dict(p.trace))
+
+
+@pytest.mark.parametrize(("name", "rewriter"), CASES)
+def test_its_identity_is_stable_json_without_secrets(
+    name: str, rewriter: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    first, second = make(name, rewriter).identity(), make(name, rewriter).identity()
+    assert json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+    assert "sk-very-secret" not in json.dumps(first)
+    assert make(name, rewriter).draws >= 1
+
+
+@pytest.mark.parametrize("name", [n for n in PERTURB if n not in {"file"}])
+def test_any_text_at_all_is_taken(name: str, make: Make) -> None:
+    operator = make(name, "spacy")
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.text(max_size=60))
+    def check(text: str) -> None:
+        e = example(1).saying(text)
+        p = operator.perturb(e, rng(e))
+        assert p.example.saying(text) == e
+        assert operator.perturb(e, rng(e)) == p
+
+    check()
+
+
+def test_only_the_no_op_arm_asks_again(make: Make) -> None:
+    repeats = {n for n in PERTURB if getattr(make(n, "spacy"), "repeat", False)}
+    assert repeats == {"repeat"}
