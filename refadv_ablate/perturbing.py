@@ -80,7 +80,7 @@ def write(draws: Iterable[Draw], label: str, path: Path, show: int = 0, overwrit
         digest = hashlib.sha256(fresh.read_bytes()).hexdigest()
         if path.exists() and not overwrite and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             raise UserError(
-                f"{path} is there already and holds other texts: give another name with to=, or overwrite=true."
+                f"{path} is there already and holds other texts: name another file with to=, or overwrite=true."
             )
         fresh.replace(path)
     finally:
@@ -104,7 +104,7 @@ def run(cfg: Any) -> int:
     target, show, overwrite = own["to"], own["show"], own["overwrite"]
     if not isinstance(target, str) or not isinstance(show, int) or not isinstance(overwrite, bool):
         raise UserError(
-            f"to={target!r} must be a file name, show={show!r} a number, overwrite={overwrite!r} true or false."
+            f"to={target!r} must be a file, show={show!r} a number, overwrite={overwrite!r} true or false."
         )
 
     def stream() -> Iterator[Example]:
