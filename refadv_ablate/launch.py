@@ -29,7 +29,7 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
         return _list_cells(words, multirun)
     settings = jobs.Settings.of(assets.plain(config))
     if not multirun:
-        jobs.parts_of(config)  # a mistake shows before anything is written
+        jobs.cells_of(jobs.parts_of(config))  # a mistake shows before anything is written
     tracker = tracker_of(config)
     tracker.prepare()
     sweep = Sweep.of(settings.out, words, multirun)

@@ -1,0 +1,155 @@
+"""The command as a user runs it: a server that misbehaves, a kill half-way, parallel jobs on a fresh store."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.models.server import Fail, Say, Server
+
+OPENAI = ["model=qwen3_vl", "backend=openai", "backend.backoff_base=0.01", "gallery=0"]
+
+
+def command(words, cwd, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "refadv_ablate", *words], cwd=cwd, capture_output=True, text=True, timeout=280, **more
+    )
+
+
+def cells(folder: Path, out="results"):
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted((folder / out / "cells").glob("*/summary.json"))}
+
+
+def box_of(number, body):
+    """A box that depends on the question alone, as a greedy model's would."""
+    text = json.dumps(body["messages"])[-200:]
+    x = sum(map(ord, text)) % 500
+    return Say(f'```json\n[{{"bbox_2d": [{x}, 100, {x + 300}, 600], "label": "it"}}]\n```')
+
+
+def predictions(folder: Path, out="results"):
+    found = {}
+    for path in sorted((folder / out / "cells").glob("*/predictions.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            row.pop("attempts")
+            found[path.parent.name, row["example_id"], row["condition"], row["draw"]] = row
+    return found
+
+
+def test_a_server_that_stumbles_costs_time_and_not_accuracy(tmp_path):
+    def stumbles(number, body):
+        if number % 7 == 1:
+            return Fail(500)
+        if number % 11 == 2:
+            return Fail(429, headers={"Retry-After": "0"})
+        return box_of(number, body)
+
+    words = [*OPENAI, "limit=20", "tracking=none", "perturb=[bow,fixed]"]
+    with Server(box_of) as calm:
+        done = command([*words, f"backend.base_url={calm.url}", "out=calm"], tmp_path)
+        assert done.returncode == 0, done.stderr
+    with Server(stumbles) as rough:
+        done = command([*words, f"backend.base_url={rough.url}", "out=rough"], tmp_path)
+        assert done.returncode == 0, done.stderr
+    strip = lambda found: {(k[0].rsplit("-", 1)[0], *k[1:]): v for k, v in found.items()}  # noqa: E731
+    assert strip(predictions(tmp_path, "rough")) == strip(predictions(tmp_path, "calm"))
+
+
+def test_cut_and_empty_answers_are_counted_apart_from_missing_ones(tmp_path):
+    def script(number, body):
+        text = json.dumps(body["messages"])
+        if "the one" in text:
+            return Say("[{'bbox_2d': [12, 4", finish="length")
+        return box_of(number, body)
+
+    with Server(script) as server:
+        done = command([*OPENAI, f"backend.base_url={server.url}", "limit=12", "tracking=none", "perturb=fixed"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    (found,) = cells(tmp_path).values()
+    assert found["counts"]["perturbed"]["truncated"] == 12
+    assert found["paired"] == 12, "a cut answer is an answer: a miss"
+    assert found["deltas"]["acc50"]["perturbed"]["value"] == 0
+
+
+def test_a_dead_server_is_a_sentence_and_no_score(tmp_path):
+    with Server(lambda n, body: Fail(500)) as server:
+        words = [*OPENAI, f"backend.base_url={server.url}", "backend.first_patience=1", "limit=12", "tracking=none"]
+        done = command(words, tmp_path)
+    assert done.returncode == 2
+    assert "Acc@0.5" not in done.stdout
+    assert done.stderr.strip().splitlines()[-1].startswith("refadv-ablate: the server at"), done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 3, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_killed_half_way_and_started_again(tmp_path, sign):
+    words = [*OPENAI, "limit=30", "tracking=none", "perturb=[bow,fixed]", "backend.concurrency=4", "backend.max_concurrency=4"]
+    with Server(box_of) as server:
+        base = f"backend.base_url={server.url}"
+        assert command([*words, base, "out=whole"], tmp_path).returncode == 0
+        unique = server.calls
+    with Server(box_of, latency=0.15) as server:
+        base = f"backend.base_url={server.url}"
+        running = subprocess.Popen(
+            [sys.executable, "-m", "refadv_ablate", *words, base], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 120
+        while server.calls < 24 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(running.pid, sign)
+        _, err = running.communicate(timeout=60)
+        if sign != signal.SIGKILL:
+            assert running.returncode == 130, err
+            assert "the same command goes on" in err
+        asked_before = server.calls
+        assert asked_before < unique
+        done = command([*words, base], tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert server.calls <= unique + 4, "only what was in flight is asked again"
+    strip = lambda found: {(k[0].rsplit("-", 1)[0], *k[1:]): v for k, v in found.items()}  # noqa: E731
+    assert strip(predictions(tmp_path)) == strip(predictions(tmp_path, "whole"))
+
+
+def test_a_finished_run_is_not_computed_again(tmp_path):
+    with Server(box_of) as server:
+        words = [*OPENAI, f"backend.base_url={server.url}", "limit=8", "tracking=none", "perturb=bow"]
+        first = command(words, tmp_path)
+        asked = server.calls
+        second = command(words, tmp_path)
+        assert server.calls == asked
+        assert second.stdout == first.stdout
+        third = command([*words[:-1], "perturb=fixed"], tmp_path)
+        assert third.returncode == 0
+        assert server.calls < 2 * asked, "the original condition is asked once for all operators"
+
+
+def test_a_failed_cell_leaves_its_reason_and_the_others_go_on(tmp_path):
+    words = ["-m", "prompt=direct,som", "model=listener", "limit=6", "tracking=none", "gallery=0"]
+    done = command(words, tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "100.0" in done.stdout
+    assert "som" in done.stdout
+    assert "failed" in done.stdout
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_parallel_jobs_on_a_fresh_log_and_store(tmp_path, launcher):
+    words = ["-m", "perturb=bow,fixed", "limit=8", "gallery=0", f"hydra/launcher={launcher}"]
+    done = command(words, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    import mlflow
+
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("refadv-ablate").experiment_id])
+    children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
+    assert len(runs) == 3
+    assert len(children) == 2
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert len({run.data.tags["mlflow.parentRunId"] for run in children}) == 1
