@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -23,17 +24,26 @@ from refadv_ablate.report.points import (
 )
 from refadv_ablate.types import Comparison, Delta, Estimate
 
+if TYPE_CHECKING:
+    from refadv_ablate.report.tables import Table as Wide
+    from refadv_ablate.report.tables import Value
+
 Failure = tuple[str, str]
 """A cell's name and why it failed."""
 
 READING = (
-    "Δ = perturbed − original in percentage points, on the same examples, answers without a box as misses; "
+    "Δ = {change} in percentage points, on the same examples, answers without a box as misses; "
     "95% interval clustered by image; p from sign flips of whole images{holm}. "
-    "Counts a / b: original / perturbed."
+    "Counts x / y: one condition / the other."
 )
 
 
-def console(comparisons: Sequence[Comparison], failures: Sequence[Failure] = ()) -> RenderableType:
+def console(
+    comparisons: Sequence[Comparison],
+    failures: Sequence[Failure] = (),
+    *,
+    change: str = "perturbed − original",
+) -> RenderableType:
     """The end of a run: Acc@0.5 of both arms and Δ per cell, counts, warnings and failed cells below."""
     parts: list[RenderableType] = []
     for (model, data, prompt), group in groupby(comparisons, key=lambda c: (c.model, c.data, c.prompt)):
@@ -43,7 +53,7 @@ def console(comparisons: Sequence[Comparison], failures: Sequence[Failure] = ())
         parts.extend(Text(f"{c.operator}: {_counts(c)}", style="dim") for c in cells)
         parts.append(Text())
     if comparisons:
-        parts.append(Text(_reading(comparisons), style="dim"))
+        parts.append(Text(_reading(comparisons, change), style="dim"))
     parts.extend(_warnings(comparisons))
     parts.extend(_failures(failures, len(comparisons)))
     return Group(*parts)
@@ -99,10 +109,36 @@ def _delta_text(delta: Delta | None) -> Text:
     return Text.assemble((points(delta.delta.value, signed=True), "bold" if clear else ""), f" {bounds}")
 
 
-def _reading(comparisons: Sequence[Comparison]) -> str:
+def _reading(comparisons: Sequence[Comparison], change: str) -> str:
     family = sum("acc50" in c.deltas and c.deltas["acc50"].p_holm is not None for c in comparisons)
     holm = f", Holm-adjusted over {family} cells" if family > 1 else ""
-    return READING.format(holm=holm)
+    return READING.format(holm=holm, change=change)
+
+
+def accuracies(source: Wide) -> RenderableType:
+    """A `Table` of the paper on the screen: our value, below it the published one, ✓ within our interval.
+
+    Narrow enough for ten numbers a line: intervals are in the files.
+    """
+    table = Table(title=source.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for title in source.label_titles:
+        table.add_column(title, no_wrap=True)
+    for column in source.columns:
+        head = f"{column.group.partition(' ')[0]}\n{column.title}" if column.group else column.title
+        table.add_column(head, justify="right", no_wrap=True)
+    for line in source.lines:
+        values = [line.values.get(column.key) for column in source.columns]
+        table.add_row(*map(Text, line.labels), *map(_beside, values))
+    return Group(table, Text("below: published, ✓ within our 95% interval, ✗ outside it", style="dim"))
+
+
+def _beside(value: Value | None) -> Text:
+    if value is None:
+        return Text("–")
+    text = Text(value.shown())
+    if published := value.published_text():
+        text.append(f"\n{published}", style="dim")
+    return text
 
 
 def _warnings(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:

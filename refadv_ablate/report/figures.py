@@ -15,12 +15,19 @@ ROW, MARGIN = 0.27, 1.0
 """Height in inches of a line of a forest, and of everything around the lines."""
 
 
-def delta_figure(comparisons: Sequence[Comparison], path_stem: Path, *, metric: str = "acc50") -> list[Path]:
+def delta_figure(
+    comparisons: Sequence[Comparison],
+    path_stem: Path,
+    *,
+    metric: str = "acc50",
+    change: str = "perturbed − original",
+) -> list[Path]:
     """Δ of every cell with its interval, by model and data; a marker and colour per operator."""
     return _forest(
         comparisons,
         path_stem,
         metric,
+        change,
         heading=lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}",
         label=lambda c: c.operator,
     )
@@ -32,6 +39,7 @@ def model_forest(comparisons: Sequence[Comparison], path_stem: Path, *, metric: 
         comparisons,
         path_stem,
         metric,
+        "perturbed − original",
         heading=lambda c: f"{c.operator} · {c.data}",
         label=lambda c: f"{c.model}{_prompt(c, comparisons)}",
     )
@@ -103,6 +111,7 @@ def _forest(
     comparisons: Sequence[Comparison],
     stem: Path,
     metric: str,
+    change: str,
     *,
     heading: Callable[[Comparison], str],
     label: Callable[[Comparison], str],
@@ -117,7 +126,7 @@ def _forest(
         for y, (name, comparison) in enumerate(lines):
             if comparison is not None:
                 _estimate(plot, y, _delta(comparison, metric), looks[name])
-        _forest_axes(plot, lines, metric)
+        _forest_axes(plot, lines, f"Δ {metric_name(metric)}, points ({change}), 95% interval")
         return save(figure, stem)
 
 
@@ -138,11 +147,11 @@ def _estimate(plot: Any, y: int, estimate: Estimate, look: int) -> None:
     plot.text(1.02, y, text, transform=plot.get_yaxis_transform(), va="center", color=ink)
 
 
-def _forest_axes(plot: Any, lines: Sequence[Listed], metric: str) -> None:
+def _forest_axes(plot: Any, lines: Sequence[Listed], title: str) -> None:
     _line_axis(plot, lines)
     low, high = plot.get_xlim()
     plot.set_xlim(min(low, -2.0), max(high, 2.0))
-    plot.set_xlabel(f"Δ {metric_name(metric)}, points (perturbed − original), 95% interval")
+    plot.set_xlabel(title)
 
 
 # ── lines under headings ────────────────────────────────────────────────────────────────────────

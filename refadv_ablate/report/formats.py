@@ -21,14 +21,14 @@ def markdown(table: Table) -> str:
     """Pipes in texts are escaped; the best of a column is bold."""
     heads = [*table.label_titles, *(_flat_title(column) for column in table.columns)]
     lines = [
-        f"**{_md(table.title)}**",
+        f"**{escape_markdown(table.title)}**",
         "",
         _md_row(heads),
         _md_row(["---"] * _left(table) + ["--:"] * len(table.columns)),
     ]
     for line in table.lines:
         cells = [_md_value(line.values.get(c.key), table.is_best(line, c)) for c in table.columns]
-        lines.append(_md_row([*map(_md, line.labels), *cells]))
+        lines.append(_md_row([*map(escape_markdown, line.labels), *cells]))
         if line.has_published:
             published = [_published(line, column) for column in table.columns]
             lines.append(
@@ -36,7 +36,7 @@ def markdown(table: Table) -> str:
                     [*[""] * (_left(table) - 1), "*published*", *(f"*{p}*" if p else "" for p in published)]
                 )
             )
-    return "\n".join([*lines, "", *(f"{_md(note)}  " for note in table.notes)]).rstrip() + "\n"
+    return "\n".join([*lines, "", *(f"{escape_markdown(note)}  " for note in table.notes)]).rstrip() + "\n"
 
 
 def latex(table: Table) -> str:
@@ -124,13 +124,14 @@ def _left(table: Table) -> int:
 
 
 def _flat_title(column: Column) -> str:
-    return _md(f"{column.title}, {column.group}" if column.group else column.title)
+    return escape_markdown(f"{column.title}, {column.group}" if column.group else column.title)
 
 
 _MD_SPECIALS = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~$"} | {"\n": " "})
 
 
-def _md(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, in a table cell too."""
     return text.translate(_MD_SPECIALS)
 
 
@@ -142,9 +143,9 @@ def _md_value(value: Value | None, best: bool) -> str:
     if value is None:
         return DASH
     if isinstance(value, Fact):
-        return _md(value.text)
+        return escape_markdown(value.text)
     if value.estimate.value is None:
-        return _md(with_interval(value.estimate))
+        return escape_markdown(with_interval(value.estimate))
     text = points(value.estimate.value, signed=value.signed)
     bounds = interval(value.estimate) or because("[n/a]", value.estimate.note)
     return f"**{text}** {bounds}" if best else f"{text} {bounds}"

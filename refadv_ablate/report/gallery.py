@@ -90,6 +90,7 @@ def write(
     *,
     title: str,
     subtitle: str = "",
+    arms: tuple[str, str] = ("original", "perturbed"),
     most: int | None = None,
     images: Literal["inline", "folder"] = "inline",
 ) -> Path:
@@ -112,6 +113,7 @@ def write(
     ]
     counts = Counter(kinds)
     about = {
+        "arms": arms,
         "total": len(kinds),
         "kinds": {kind: [name, counts[kind]] for kind, name in FLIPS.items()},
         "conditions": sorted({card["cond"] for card in cards}),
@@ -123,20 +125,20 @@ def write(
 
 
 @dataclass(frozen=True, slots=True)
-class CellPairs:
-    """The pairs of a cell's folder, read again each time."""
+class Records:
+    """Pairs of records that can be read again, each time they are iterated."""
 
-    folder: Path
+    read: Callable[[], Iterable[Record]]
 
     def __iter__(self) -> Iterator[Pair]:
-        return pairs_of(read_records(self.folder / "predictions.jsonl"))
+        return pairs_of(self.read())
 
 
 def from_cell(
     folder: Path, data: Data, *, most: int | None = 200, images: Literal["inline", "folder"] = "inline"
 ) -> Path:
     """gallery.html of a cell's folder, from its predictions.jsonl and the data they were made on."""
-    pairs = CellPairs(folder)
+    pairs = Records(lambda: read_records(folder / "predictions.jsonl"))
     ids = [(original.example_id, flip(original, perturbed)) for original, perturbed in pairs]
     wanted = {ids[place][0] for place in choose([kind for _, kind in ids], most)}
     refs = {example.id: example.image for example in data if example.id in wanted}

@@ -30,8 +30,8 @@ def build(name: str, study: Study, operators: Mapping[str, str]) -> list[Table]:
         "table2": lambda: _table2(study, operators["table2"]),
         "table3": lambda: _table34(study, "table3", "Bag of words", operators["table3"]),
         "table4": lambda: _table34(study, "table4", "One descriptor deleted", operators["table4"]),
-        "table6": lambda: _accuracies(study, "table6", lambda key: key != "ref_adv"),
-        "table7": lambda: _accuracies(study, "table7", lambda key: key != "ref_adv_s"),
+        "table6": lambda: _accuracies(study, "table6", "ref_adv_s"),
+        "table7": lambda: _accuracies(study, "table7", "ref_adv"),
     }
     return [table for table in tables[name]() if table.lines]
 
@@ -42,7 +42,8 @@ def automatic(study: Study, operators: Mapping[str, str]) -> list[str]:
     present = set(study.operators())
     names = ["table1"]
     names += [name for name, label in operators.items() if label in present]
-    names += ["table6"] if keys - {"ref_adv"} else []
+    if "ref_adv_s" in keys or "ref_adv" not in keys:
+        names.append("table6")
     return names + (["table7"] if "ref_adv" in keys else [])
 
 
@@ -62,7 +63,9 @@ def _table1(study: Study) -> Iterator[Table]:
     rows = {published.dataset_key(row["dataset"]): row for row in published.rows("table1")}
     lines = []
     for data in study.datasets():
-        cell = next(cell for cell, _ in study.originals() if cell.names.data == data)
+        cell = next((cell for cell, _ in study.originals() if cell.names.data == data), None)
+        if cell is None:
+            continue
         ours = _facts(lexicon(cell.records()))
         theirs = rows.get(published.dataset_key(data), {})
         values = {key: Fact(ours[key], theirs.get(key, "")) for key, _ in columns}
@@ -184,14 +187,16 @@ def _data_columns(study: Study, operator: str) -> tuple[Column, ...]:
 # ── tables 6, 7: accuracies, and by distractors ─────────────────────────────────────────────────
 
 
-def _accuracies(study: Study, name: str, wanted: Callable[[str], bool]) -> Iterator[Table]:
-    """One table per data set, since its lines are compared with each other."""
+def _accuracies(study: Study, name: str, key: str) -> Iterator[Table]:
+    """One table per data set, since its lines are compared with each other: of the table's own data,
+
+    where the study has them, otherwise of all (a rehearsal).
+    """
+    own = [data for data in study.datasets() if published.dataset_key(data) == key]
     metrics = [("acc50", "Acc@0.5"), ("acc75", "Acc@0.75"), ("acc90", "Acc@0.9")]
     metrics += [("macc", "mAcc")] if name == "table7" else []
     bins = [label for label in BINS if name == "table6" or label != "2–3"]
-    for data in study.datasets():
-        if not wanted(published.dataset_key(data)):
-            continue
+    for data in own or study.datasets():
         lines = [
             _accuracy_line(name, cell, arm, [metric for metric, _ in metrics], bins)
             for cell, arm in study.originals()

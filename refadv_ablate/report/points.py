@@ -33,11 +33,11 @@ def points(fraction: float, *, signed: bool = False) -> str:
     return f"+{text}" if signed else text
 
 
-def interval(estimate: Estimate, *, signed: bool = False) -> str:
+def interval(estimate: Estimate) -> str:
     """[−21.0, −12.6], or nothing where there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return f"[{points(estimate.low, signed=signed)}, {points(estimate.high, signed=signed)}]"
+    return f"[{points(estimate.low)}, {points(estimate.high)}]"
 
 
 def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
@@ -45,7 +45,7 @@ def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
     if estimate.value is None:
         return because(NOT_AVAILABLE, estimate.note)
     value = points(estimate.value, signed=signed)
-    bounds = interval(estimate, signed=signed)
+    bounds = interval(estimate)
     return f"{value} {bounds}" if bounds else f"{value} {because('[n/a]', estimate.note)}"
 
 

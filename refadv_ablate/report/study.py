@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from refadv_ablate import stats
 from refadv_ablate.report.published import dataset_key
-from refadv_ablate.report.sources import Cell
+from refadv_ablate.report.sources import Cell, Names
 from refadv_ablate.scoring import Arm
 from refadv_ablate.types import ORIGINAL, Comparison
 
@@ -52,6 +53,22 @@ def study(cells: Sequence[Cell], *, slices: Sequence[str] = (), seed: int = 0, n
     done = [(cell, comparison) for cell, comparison in found if comparison is not None]
     adjusted = stats.holm([comparison for _, comparison in done]) if done else []
     return Study(cells, [(cell, comparison) for (cell, _), comparison in zip(done, adjusted, strict=True)])
+
+
+def within(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> Study:
+    """Comparisons that were made already, with the cells that they belong to where those are there."""
+    known = {(c.names.model, c.names.data, c.names.prompt, label): c for c in cells for label in c.operators}
+    pairs = []
+    for comparison in comparisons:
+        key = (comparison.model, comparison.data, comparison.prompt, comparison.operator)
+        pairs.append((known.get(key) or _bare(comparison), comparison))
+    return Study(cells or [cell for cell, _ in pairs], pairs)
+
+
+def _bare(comparison: Comparison) -> Cell:
+    """A cell known by its names alone."""
+    names = Names(comparison.model, comparison.data, comparison.prompt)
+    return Cell(names, Path(), lambda: iter(()), planned=comparison.planned)
 
 
 def _compare(cell: Cell, operator: str, slices: Sequence[str], seed: int, n_boot: int) -> Comparison | None:

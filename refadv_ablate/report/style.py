@@ -56,7 +56,7 @@ def drawing(width: float, height: float, *, rows: int = 1, columns: int = 1) -> 
 
 
 def save(figure: Any, stem: Path) -> list[Path]:
-    """Writes stem.svg and stem.png (200 dpi), the same bytes for the same figure."""
+    """Writes stem.svg and stem.png (160 dpi), the same bytes for the same figure."""
     from matplotlib import rc_context
 
     stem = Path(stem)
@@ -64,7 +64,7 @@ def save(figure: Any, stem: Path) -> list[Path]:
     svg, png = stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")
     with rc_context(SETTINGS):
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
-        figure.savefig(png, dpi=200, metadata={"Software": None})
+        figure.savefig(png, dpi=160, metadata={"Software": None})
     return [svg, png]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refadv_ablate.report.console import console
-from refadv_ablate.report.points import points
+from refadv_ablate.report.points import interval, points, with_interval
 from refadv_ablate.types import Estimate
 
 __all__ = ["Column", "Fact", "Line", "Number", "Table", "console"]
@@ -38,14 +38,29 @@ class Number:
             return None
         return low - ROUNDING <= self.published <= high + ROUNDING
 
-    def against_published(self) -> str:
-        """52.4 (+0.0 ✓): the published value, ours minus it, and whether our interval holds it."""
+    def shown(self) -> str:
+        """The value in points, or why there is none."""
+        if self.estimate.value is None:
+            return with_interval(self.estimate)
+        return points(self.estimate.value, signed=self.signed)
+
+    def interval(self) -> str:
+        """[low, high] in points, nothing without a value."""
+        return "" if self.estimate.value is None else interval(self.estimate)
+
+    def published_text(self) -> str:
+        """52.4 ✓: the published value and whether our interval holds it."""
         if self.published is None:
             return ""
-        text = points(self.published, signed=self.signed)
-        if self.difference is None:
-            return text
         mark = {True: " ✓", False: " ✗", None: ""}[self.within]
+        return points(self.published, signed=self.signed) + mark
+
+    def against_published(self) -> str:
+        """52.4 (+0.0 ✓): the same with ours minus it."""
+        if self.published is None or self.difference is None:
+            return self.published_text()
+        mark = {True: " ✓", False: " ✗", None: ""}[self.within]
+        text = points(self.published, signed=self.signed)
         return f"{text} ({points(self.difference, signed=True)}{mark})"
 
 
@@ -55,6 +70,18 @@ class Fact:
 
     text: str
     published: str = ""
+
+    def shown(self) -> str:
+        """The text."""
+        return self.text
+
+    def interval(self) -> str:
+        """None."""
+        return ""
+
+    def published_text(self) -> str:
+        """The published text."""
+        return self.published
 
     def against_published(self) -> str:
         """The published text."""

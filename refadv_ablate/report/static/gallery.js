@@ -4,6 +4,10 @@
   const about = JSON.parse($("about").textContent);
   const cards = [];
   for (let i = 0, block; (block = $("cards-" + i)); i++) cards.push(...JSON.parse(block.textContent));
+  const [FIRST, SECOND] = about.arms;
+  const compared = FIRST !== "original";
+  document.querySelectorAll(".arm0").forEach((node) => { node.textContent = FIRST; });
+  document.querySelectorAll(".arm1").forEach((node) => { node.textContent = SECOND; });
   const SVG = "http://www.w3.org/2000/svg";
 
   const make = (tag, cls, text) => {
@@ -108,18 +112,18 @@
   const body = (card, open) => {
     const node = make("div", "body"), top = make("div", "top");
     top.append(make("span", "kind " + card.flip, about.kinds[card.flip][0]), make("bdi", "", card.id));
-    node.append(top, said("original", "original", card.words[0], card.o), said("perturbed", card.cond + (card.draw ? " #" + card.draw : ""), card.words[1], card.p));
+    node.append(top, said("original", FIRST, card.words[0], card.o), said("perturbed", (compared ? SECOND : card.cond) + (card.draw ? " #" + card.draw : ""), card.words[1], card.p));
     const facts = [];
     if (card.n !== null) facts.push(card.n + " distractors");
     if (card.neg !== null) facts.push(card.neg ? "negation" : "no negation");
     if (card.cat) facts.push(card.cat);
-    if (card.status !== "changed") facts.push("text " + card.status.replace("_", " "));
-    for (const [who, answer] of [["original", card.o], ["perturbed", card.p]]) {
+    if (card.status !== "changed" && !compared) facts.push("text " + card.status.replace("_", " "));
+    for (const [who, answer] of [[FIRST, card.o], [SECOND, card.p]]) {
       if (answer.notes.length) facts.push(who + ": " + answer.notes.join(", "));
       if (answer.why) facts.push(who + ": " + answer.why);
     }
     if (facts.length) { const line = make("p", "facts", facts.join(" · ")); line.dir = "auto"; node.append(line); }
-    for (const [who, answer] of [["original", card.o], ["perturbed", card.p]]) {
+    for (const [who, answer] of [[FIRST, card.o], [SECOND, card.p]]) {
       if (answer.think) node.append(folded("reasoning, " + who, answer.think));
       if (answer.text) node.append(folded("answer, " + who, answer.text));
     }
