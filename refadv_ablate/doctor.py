@@ -302,7 +302,7 @@ def overlay(case: Case) -> Image.Image:
     )
     image = ImageOps.contain(image, (640, 640)) if max(image.size) > 640 else image
     said = f"IoU {case.score:.2f}" if isinstance(answer, Box) else "no box" if answer else "no answer"
-    caption = f"{case.example.id}: {_short(case.example.expression, 90)} · {said}"
+    caption = f"{said} · {_short(case.example.expression, 90)} · {case.example.id}"
     wide = max(image.width, 320)
     framed = Image.new("RGB", (wide, image.height + 24), (255, 255, 255))
     framed.paste(image, (0, 0))

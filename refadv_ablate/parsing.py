@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -195,7 +196,7 @@ def _number(value: Value) -> float | None:
 def _fenced(dialect: BoxText, text: str) -> Found | None:
     """The last ``` fence that holds a box; a fence that the token limit left open is salvaged."""
     parts = text.split("```")
-    for index in range(len(parts) - 1 - (len(parts) + 1) % 2, 0, -2):
+    for index in range(len(parts) - 1 - len(parts) % 2, 0, -2):
         groups = scan(parts[index])
         quads = dialect.quads(groups)
         if quads:
@@ -263,7 +264,9 @@ def last_run(text: str, pieces: list[tuple[int, int, list[T]]]) -> tuple[int, in
     """
     announced = None
     if pieces:
-        outside = [v.end() for v in _VERDICT.finditer(text) if not any(p[0] < v.end() < p[1] for p in pieces)]
+        starts = [piece[0] for piece in pieces]
+        ends = [match.end() for match in _VERDICT.finditer(text)]
+        outside = [v for v in ends if not (i := bisect_left(starts, v)) or pieces[i - 1][1] <= v]
         announced = next((v for v in reversed(outside) if v <= pieces[-1][0]), None)
     breaks = [i for i in range(1, len(pieces)) if not _joined(text, pieces[i - 1], pieces[i])]
     if announced is not None:
