@@ -28,7 +28,8 @@ def main(names: list[str]) -> int:
     text = [
         "# Benchmarks",
         "",
-        f"{time.strftime('%Y-%m-%d')} · {os.cpu_count()} cores · {platform.machine()} · Python {platform.python_version()}."
+        f"{time.strftime('%Y-%m-%d')} · {os.cpu_count()} cores · {platform.machine()} ·"
+        f" Python {platform.python_version()}."
         " Times are of one machine on one day; the ratios, each within one run, are what counts.",
         "",
         "| " + " | ".join(COLUMNS) + " |",

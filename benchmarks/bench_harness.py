@@ -7,7 +7,6 @@ those that a user meets. The model is `replay` with answers as a model would wri
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -37,13 +36,21 @@ def make_data(folder: Path, n: int, images: int = 400) -> tuple[Path, Path]:
         for index in range(n):
             rng = generator(7, index)
             x, y = rng.randrange(40), rng.randrange(30)
-            text = f"the {rng.choice(COLOURS)} {rng.choice(THINGS)} left of the {rng.choice(COLOURS)} {rng.choice(THINGS)}"
-            row = {"id": f"e{index}", "image": f"images/{index % images:05d}.png", "expression": text, "bbox": [x, y, x + 20, y + 15]}
+            first, second = (f"the {rng.choice(COLOURS)} {rng.choice(THINGS)}" for _ in range(2))
+            text = f"{first} left of {second}"
+            row = {
+                "id": f"e{index}",
+                "image": f"images/{index % images:05d}.png",
+                "expression": text,
+                "bbox": [x, y, x + 20, y + 15],
+            }
             examples.write(json.dumps(row) + "\n")
             for condition in ("original", "bow", "fixed", "identity"):
                 hit = rng.random() < 0.6
                 box = [x, y, x + 20, y + 15] if hit else [0, 0, 10, 10]
-                replies.write(json.dumps({"example_id": f"e{index}", "condition": condition, "text": f"[{box}]"}) + "\n")
+                replies.write(
+                    json.dumps({"example_id": f"e{index}", "condition": condition, "text": f"[{box}]"}) + "\n"
+                )
     return data, answers
 
 
@@ -61,8 +68,19 @@ def timed(words: list[str], cwd: Path) -> tuple[float, float]:
     return seconds, float(done.stdout.rsplit("PEAK", 1)[1])
 
 
-def row(what: str, against: str, ours: str, theirs: str, ratio: float, goal: str, met: bool, n: Any) -> dict[str, Any]:
-    return {"what": what, "against": against, "ours": ours, "theirs": theirs, "ratio": round(ratio, 3), "goal": goal, "met": met, "n": n}
+def row(
+    what: str, against: str, ours: str, theirs: str, ratio: float, goal: str, met: bool, n: Any
+) -> dict[str, Any]:
+    return {
+        "what": what,
+        "against": against,
+        "ours": ours,
+        "theirs": theirs,
+        "ratio": round(ratio, 3),
+        "goal": goal,
+        "met": met,
+        "n": n,
+    }
 
 
 def run() -> list[dict[str, Any]]:
@@ -81,11 +99,55 @@ def run() -> list[dict[str, Any]]:
         t_large, m_large = timed(words(large, "large"), folder)
         per = 1000 * (t_large - start) / large
         growth = (t_large - start) / (10 * (t_small - start))
-        rows.append(row("harness ms per example (replay, 3 operators)", "goal", f"{per:.2f} ms", "1 ms", per, "≤ 1 ms", per <= 1, large))
-        rows.append(row("peak RSS, 10 × the examples", f"n = {small}", f"{m_large:.0f} MB", f"{m_small:.0f} MB", m_large / m_small, "flat", m_large / m_small <= 1.25, large))
-        rows.append(row("time, 10 × the examples", "linear", f"{t_large:.1f} s", f"{10 * (t_small - start) + start:.1f} s", growth, "≤ 1.1", growth <= 1.1, large))
+        rows.append(
+            row(
+                "harness ms per example (replay, 3 operators)",
+                "goal",
+                f"{per:.2f} ms",
+                "1 ms",
+                per,
+                "≤ 1 ms",
+                per <= 1,
+                large,
+            )
+        )
+        rows.append(
+            row(
+                "peak RSS, 10 × the examples",
+                f"n = {small}",
+                f"{m_large:.0f} MB",
+                f"{m_small:.0f} MB",
+                m_large / m_small,
+                "flat",
+                m_large / m_small <= 1.25,
+                large,
+            )
+        )
+        rows.append(
+            row(
+                "time, 10 × the examples",
+                "linear",
+                f"{t_large:.1f} s",
+                f"{10 * (t_small - start) + start:.1f} s",
+                growth,
+                "≤ 1.1",
+                growth <= 1.1,
+                large,
+            )
+        )
         again, _ = timed(words(large, "large"), folder)
-        rows.append(row("rerun of a finished run", "first run", f"{again:.2f} s", f"{t_large:.1f} s", again / t_large, "≤ 0.05", again / t_large <= 0.05, large))
+        rows.append(
+            row(
+                "rerun of a finished run",
+                "first run",
+                f"{again:.2f} s",
+                f"{t_large:.1f} s",
+                again / t_large,
+                "≤ 0.05",
+                again / t_large <= 0.05,
+                large,
+            )
+        )
     return rows
 
 

@@ -54,10 +54,15 @@ class Keys:
         if not self.durable:
             return digest(request.id, request.repeat, len(request.messages))
         parts = [
-            [message.role, *(part if isinstance(part, str) else {"image": part.digest()} for part in message.parts)]
+            [
+                message.role,
+                *(part if isinstance(part, str) else {"image": part.digest()} for part in message.parts),
+            ]
             for message in request.messages
         ]
-        text = canonical([self._prefix, parts, asdict(request.sampling), dict(request.options), request.repeat])
+        text = canonical(
+            [self._prefix, parts, asdict(request.sampling), dict(request.options), request.repeat]
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 

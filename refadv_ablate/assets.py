@@ -67,11 +67,16 @@ def register() -> None:
 
     OmegaConf.register_new_resolver("asset_dir", lambda name: str(asset_dir(name)), replace=True)
     OmegaConf.register_new_resolver("package_path", lambda path: str(package_path(path)), replace=True)
-    OmegaConf.register_new_resolver("basename", lambda path: str(path).rstrip("/").split("/")[-1], replace=True)
+    OmegaConf.register_new_resolver(
+        "basename", lambda path: str(path).rstrip("/").split("/")[-1], replace=True
+    )
 
 
-def compose(overrides: Sequence[str], with_hydra: bool = False) -> Any:
-    """The composed config (a DictConfig); every mistake in the overrides is one UserError."""
+def compose(overrides: Sequence[str], with_hydra: bool = False, folder: str = "conf") -> Any:
+    """The composed config (a DictConfig); every mistake in the overrides is one UserError.
+
+    folder: where config.yaml and its groups lie; commands with parts of their own have a folder in conf/.
+    """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -79,11 +84,11 @@ def compose(overrides: Sequence[str], with_hydra: bool = False) -> Any:
     register()
     if GlobalHydra.instance().is_initialized():
         GlobalHydra.instance().clear()
-    with initialize_config_dir(str(asset_dir("conf")), version_base="1.3", job_name="refadv_ablate"):
+    with initialize_config_dir(str(asset_dir(folder)), version_base="1.3", job_name="refadv_ablate"):
         try:
             return hydra_compose("config", overrides=list(overrides), return_hydra_config=with_hydra)
         except Exception as error:
-            raise UserError(explain(error, overrides)) from error
+            raise UserError(explain(error, overrides, folder)) from error
 
 
 def parse(overrides: Sequence[str]) -> list[Any]:
@@ -111,7 +116,9 @@ def check(overrides: Sequence[str]) -> None:
             for value in _values(override):
                 _check_option(group, value)
     groups = [o.input_line for o in parsed if not _is_plain_key(o) and not o.is_sweep_override()]
-    first = [f"{o.key_or_group}={_first(o)}" for o in parsed if not _is_plain_key(o) and o.is_sweep_override()]
+    first = [
+        f"{o.key_or_group}={_first(o)}" for o in parsed if not _is_plain_key(o) and o.is_sweep_override()
+    ]
     if any(_is_plain_key(o) for o in parsed):
         config = compose([*groups, *first])
         for override in parsed:
@@ -131,9 +138,9 @@ def representative(overrides: Sequence[str]) -> list[str]:
     return words
 
 
-def _is_plain_key(override: Any) -> bool:
+def _is_plain_key(override: Any, groups: Sequence[str]) -> bool:
     key = override.key_or_group
-    return key not in (*GROUPS, *RECIPES) and not key.startswith(("hydra", "command"))
+    return key not in groups and not key.startswith(("hydra", "command"))
 
 
 def _first(override: Any) -> str:
@@ -157,8 +164,8 @@ def _values(override: Any) -> list[str]:
     return flat
 
 
-def _check_option(group: str, value: str) -> None:
-    known = options(group)
+def _check_option(group: str, value: str, folder: str = "conf") -> None:
+    known = options(_group_in(group, folder))
     if value not in known and value != "null":
         raise UserError(f"there is no {group}={value}; {nearest(value, known)}")
 
@@ -177,14 +184,20 @@ def _check_key(config: Any, dotted: str) -> None:
             walked = f"{walked}.{part}".strip(".")
 
 
-def explain(error: Exception, overrides: Sequence[str]) -> str:
+def _group_in(group: str, folder: str) -> str:
+    """The group as `options` knows it: below conf/."""
+    return f"{folder.removeprefix('conf/')}/{group}" if folder != "conf" else group
+
+
+def explain(error: Exception, overrides: Sequence[str], folder: str = "conf") -> str:
     """One sentence for an exception of Hydra or OmegaConf."""
     text = re.sub(r"\s+", " ", str(error)).strip()
     missing = re.search(r"Could not find '([^']+)/([^'/]+)'", text)
     if missing:
         group = missing[1].split("/")[0]
         with suppress(UserError):
-            return f"there is no {group}={missing[2]}; {nearest(missing[2], options(group))}"
+            known = options(_group_in(group, folder))
+            return f"there is no {group}={missing[2]}; {nearest(missing[2], known)}"
     return f"the configuration can't be composed from {' '.join(overrides) or 'no overrides'}: {text}"
 
 
@@ -237,7 +250,9 @@ def locate(dotted: str, where: str) -> Callable[..., Any]:
     return typing.cast(Callable[..., Any], found)
 
 
-def _construct(target: Callable[..., Any], arguments: dict[str, Any], where: str, extra: dict[str, Any]) -> Any:
+def _construct(
+    target: Callable[..., Any], arguments: dict[str, Any], where: str, extra: dict[str, Any]
+) -> Any:
     parameters = inspect.signature(target).parameters
     hints = _hints(target)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())

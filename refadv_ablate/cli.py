@@ -18,12 +18,18 @@ from refadv_ablate.errors import UserError, nearest
 
 PROGRAM = "refadv-ablate"
 COMMANDS = {
-    "perturb": ("refadv_ablate.perturbing", "write the perturbed texts to a JSONL that can be read, edited, passed back"),
+    "perturb": (
+        "refadv_ablate.perturbing",
+        "write the perturbed texts to a JSONL that can be read, edited, passed back",
+    ),
     "doctor": ("refadv_ablate.doctor", "ask a handful, overlay the boxes, show how the frame was read"),
     "stats": ("refadv_ablate.dataset_stats", "statistics and figures of data sets"),
     "report": ("refadv_ablate.report", "tables, figures and pages from runs or prediction files"),
     "store": ("refadv_ablate.store_cli", "the prediction store: stats, export, prune, repair"),
-    "selftest": ("refadv_ablate.selftest", "controls with known answers, and the calibration of the intervals"),
+    "selftest": (
+        "refadv_ablate.selftest",
+        "controls with known answers, and the calibration of the intervals",
+    ),
     "power": ("refadv_ablate.power", "the smallest Δ that a planned run can detect"),
     "ui": ("refadv_ablate.ui", "MLflow's pages on the right store"),
 }
@@ -68,7 +74,9 @@ def _dispatch(words: list[str]) -> int:
         return 0
     command = rest.pop(0) if rest and "=" not in rest[0] and not rest[0].startswith(("~", "+")) else None
     if command is not None and command not in COMMANDS:
-        raise UserError(f"there is no command {command!r}; {nearest(command, COMMANDS)}; or give key=value words to run")
+        raise UserError(
+            f"there is no command {command!r}; {nearest(command, COMMANDS)}; or give key=value words to run"
+        )
     if {"-h", "--help"} & set(flags):
         print(help_text(command))
         return 0
@@ -95,7 +103,7 @@ def help_text(command: str | None = None) -> str:
         f"{PROGRAM} {__version__}: original against perturbed accuracy of referring expression comprehension",
         "",
         "  python -m refadv_ablate perturb=bow model=internvl3          one run",
-        "  python -m refadv_ablate 'perturb=[bow,fixed]' data=ref_adv_s   several operators, the original asked once",
+        "  python -m refadv_ablate 'perturb=[bow,fixed]'                   several operators, one original",
         "  python -m refadv_ablate -m perturb=bow,fixed model=a,b       a sweep over every combination",
         "  python -m refadv_ablate COMMAND key=value …                  one of the commands below",
         "",
@@ -105,7 +113,11 @@ def help_text(command: str | None = None) -> str:
         *(f"  {name:<22} {about}" for name, (_, about) in COMMANDS.items()),
     ]
     for group in (*assets.GROUPS, *assets.RECIPES):
-        lines += ["", f"{group}=", *(f"  {name:<22} {about}" for name, about in assets.options(group).items())]
+        lines += [
+            "",
+            f"{group}=",
+            *(f"  {name:<22} {about}" for name, about in assets.options(group).items()),
+        ]
     lines += ["", "other keys, with their defaults:", *_own_keys()]
     return "\n".join(lines)
 
@@ -119,7 +131,8 @@ def _own_keys() -> list[str]:
 def _command_help(command: str) -> str:
     path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
     body = path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
-    return f"python -m refadv_ablate {command} key=value …: {COMMANDS[command][1]}\n\n{body}\n\nand every key of the main job"
+    head = f"python -m refadv_ablate {command} key=value …: {COMMANDS[command][1]}"
+    return f"{head}\n\n{body}\n\nand every key of the main job"
 
 
 # ── commands ────────────────────────────────────────────────────────────────────────────────────
@@ -152,7 +165,10 @@ def _check(words: Sequence[str], multirun: bool) -> None:
     for override in assets.parse(words):
         key = override.key_or_group
         if override.is_sweep_override() and not multirun:
-            raise UserError(f"{override.input_line} names several values; add -m to sweep, or write '{key}=[a,b]' for several operators in one run")
+            raise UserError(
+                f"{override.input_line} names several values; add -m to sweep, or write '{key}=[a,b]'"
+                " for several operators in one run"
+            )
         if key in ("hydra/launcher", "hydra/sweeper") and not multirun:
             raise UserError(f"{key} has no effect without -m; add -m, or leave it out")
     assets.check(words)

@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from refadv_ablate import __version__, assets, prompts, protocol, stats, texts
+from refadv_ablate import __version__, assets, prompts, protocol, som, stats, texts
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import atomic, read_json, to_line, write_json
 from refadv_ablate.progress import Display
 from refadv_ablate.records import dump, load, record_to_json
-from refadv_ablate.run import Job, Reader, examples, run
+from refadv_ablate.run import Job, Reader, added, examples, run
 from refadv_ablate.scoring import Arm
 from refadv_ablate.seeding import digest
-from refadv_ablate.sweep import VARIABLE, CellState, State, Sweep, slugify
-from refadv_ablate.types import ORIGINAL, Comparison, Data, Json, Model, ModelSpec, Operator
+from refadv_ablate.sweep import CellState, State, Sweep, slugify
+from refadv_ablate.types import ORIGINAL, Comparison, Data, Json, Model, ModelSpec, Operator, Request, Usage
 
 assets.register()
 
@@ -54,7 +54,10 @@ class Settings:
         """Raises UserError for a value of the wrong type or out of range."""
         own = {name: config[name] for name in cls.__slots__}
         settings: Settings = assets.build({"_target_": f"{__name__}.Settings", **own}, "config")
-        for key, value, choices in (("retry", settings.retry, ("none", "format")), ("progress", settings.progress, ("auto", "on", "off"))):
+        for key, value, choices in (
+            ("retry", settings.retry, ("none", "format")),
+            ("progress", settings.progress, ("auto", "on", "off")),
+        ):
             if value not in choices:
                 raise UserError(f"{key}={value!r}: choose from {', '.join(choices)}")
         if settings.limit is not None and settings.limit < 1:
@@ -118,7 +121,9 @@ def refuse_secrets(config: Any, where: str = "") -> None:
     elif isinstance(config, str) and len(config) >= 8:
         for name, secret in os.environ.items():
             if config == secret and re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
-                raise UserError(f"{where} holds the value of ${name}; leave it out, it is read from the environment")
+                raise UserError(
+                    f"{where} holds the value of ${name}; leave it out, it is read from the environment"
+                )
 
 
 def masked(config: Any) -> Any:
@@ -236,15 +241,20 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
         style=parts.style,
         texts={label: texts.read(path) for label, path in files.items()},
         draws={label: operator.draws for label, operator in operators.items()},
-        repeats=frozenset(label for label, operator in operators.items() if getattr(operator, "repeat", False)),
+        repeats=frozenset(
+            label for label, operator in operators.items() if getattr(operator, "repeat", False)
+        ),
         limit=settings.limit,
         retry=settings.retry == "format",
+        notice={"chance_acc50": _chance, "candidate_recall": som.recalled},
         durable=getattr(model, "durable", True),
         about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
     )
     planned = sum(1 for _ in examples(parts.data, settings.limit))
     if planned == 0:
-        raise UserError(f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude")
+        raise UserError(
+            f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude"
+        )
     total = planned * (1 + sum(job.draws.values()))
     started = time.monotonic()
     title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
@@ -253,6 +263,14 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
         arms = _write(run(job, store, reader), cells)
     seconds = time.monotonic() - started
     return {cell.label: _compare(parts, cell, arms, planned, reader, seconds) for cell in cells}
+
+
+def _chance(request: Request) -> float | None:
+    """Acc@0.5 of pointing at any of the candidates with equal chance."""
+    from refadv_ablate.models.controls import candidate_chance
+
+    example = request.perturbed.example
+    return candidate_chance(example) if example.candidates else None
 
 
 def _texts(parts: Parts, operators: Mapping[str, Operator]) -> dict[str, Path]:
@@ -312,8 +330,13 @@ def _compare(
     asked = max(1, len(original) + len(perturbed))
     state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"
     reason = f"{missing} of {asked} answers are missing; the same command asks them again" if missing else ""
+    used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,
+        **reader.facts(),
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "usd": round(used.usd, 6),
         "seconds": round(seconds, 3),
         "hash": cell.hash,
         "version": __version__,
@@ -351,13 +374,28 @@ def _status(cell: Cell, state: State, reason: str = "", trace: str = "") -> None
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     write_json(
         cell.folder / "status.json",
-        {"state": state, "reason": reason, "traceback": trace, "hash": cell.hash, "version": __version__, "time": now},
+        {
+            "state": state,
+            "reason": reason,
+            "traceback": trace,
+            "hash": cell.hash,
+            "version": __version__,
+            "time": now,
+        },
     )
 
 
 def _cell_state(parts: Parts, cell: Cell, state: State, reason: str = "", run_id: str = "") -> CellState:
     return CellState(
-        cell.hash, str(cell.folder), parts.spec.name, parts.data.name, parts.style.name, cell.label, state, reason, run_id
+        cell.hash,
+        str(cell.folder),
+        parts.spec.name,
+        parts.data.name,
+        parts.style.name,
+        cell.label,
+        state,
+        reason,
+        run_id,
     )
 
 

@@ -33,8 +33,12 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     tracker = tracker_of(config)
     tracker.prepare()
     sweep = Sweep.of(settings.out, words, multirun)
-    parent = tracker.open_sweep(" ".join(words) or "default", {"command": command, "sweep": sweep.folder.name})
-    sweep.begin(words, command, {"parent": parent, "multirun": multirun, "version": __version__, **versions()})
+    parent = tracker.open_sweep(
+        " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
+    )
+    sweep.begin(
+        words, command, {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
+    )
     try:
         if multirun:
             _hydra(words)
@@ -119,7 +123,9 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     from refadv_ablate.report.console import console
 
     cells = sweep.cells()
-    comparisons = stats.holm([load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD])
+    comparisons = stats.holm(
+        [load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD]
+    )
     failures = [(_title(cell), f"{cell.state}: {cell.reason}") for cell in cells if cell.state not in GOOD]
     write_json(sweep.folder / "summary.json", {"comparisons": [comparison_to_json(c) for c in comparisons]})
     pages = _pages(sweep, comparisons, failures, cells)
@@ -137,7 +143,10 @@ def _title(cell: CellState) -> str:
 
 
 def _pages(
-    sweep: Sweep, comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]], cells: Sequence[CellState]
+    sweep: Sweep,
+    comparisons: Sequence[Comparison],
+    failures: Sequence[tuple[str, str]],
+    cells: Sequence[CellState],
 ) -> list[str]:
     """Figures and the run report in the sweep's folder; returns lines that say where they lie."""
     return [f"results: {os.path.relpath(sweep.folder)}"]

@@ -41,7 +41,9 @@ class Display:
             self._live.stop()
             self._live = None
 
-    def reply(self, condition: str, reading: Reading | None, score: float | None, reply: Reply, stored: bool) -> None:
+    def reply(
+        self, condition: str, reading: Reading | None, score: float | None, reply: Reply, stored: bool
+    ) -> None:
         """Counts one answer; redraws at most four times a second."""
         self.counts["done"] += 1
         self.counts["stored"] += stored

@@ -42,7 +42,9 @@ CHUNK = 256
 class Watch(Protocol):
     """What a live display hears of a run."""
 
-    def reply(self, condition: str, reading: Reading | None, score: float | None, reply: Reply, stored: bool) -> None:
+    def reply(
+        self, condition: str, reading: Reading | None, score: float | None, reply: Reply, stored: bool
+    ) -> None:
         """One answer; reading and score are None where the model never answered."""
 
     def warn(self, text: str) -> None:
@@ -67,6 +69,8 @@ class Job:
     """One further turn that asks for the box alone, after an answer without a readable box."""
     durable: bool = True
     """False for models that answer in microseconds: nothing is stored."""
+    notice: Mapping[str, Callable[[Request], float | None]] = field(default_factory=dict)
+    """Name → a fact of an original request, such as the chance level; averaged where it is known."""
     about: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Labels kept beside stored answers."""
 
@@ -114,6 +118,8 @@ class Reader:
     def __init__(self, job: Job, watch: Watch) -> None:
         self.job, self.watch = job, watch
         self.checks: dict[str, FrameCheck] = {}
+        self.noticed: dict[str, list[float]] = {name: [0.0, 0] for name in job.notice}
+        self.usage: dict[str, Usage] = {}
 
     def read(self, request: Request, reply: Reply) -> Reading:
         """The reading of one reply; pure."""
@@ -139,6 +145,21 @@ class Reader:
         if check.boxes == ENOUGH and (found := check.warnings()):
             for text in found:
                 self.watch.warn(text)
+
+    def note(self, planned: Planned, record: Record) -> None:
+        """Counts what a finished record says beside its score."""
+        self.usage[record.condition] = added(self.usage.get(record.condition, Usage()), record.usage)
+        if planned.condition == ORIGINAL and planned.request is not None:
+            for name, fact in self.job.notice.items():
+                value = fact(planned.request)
+                if value is not None:
+                    self.noticed[name][0] += value
+                    self.noticed[name][1] += 1
+
+    def facts(self) -> dict[str, float]:
+        """Means of what was noticed, and `<name>_n`, over how many examples."""
+        means = {name: total / n for name, (total, n) in self.noticed.items() if n}
+        return means | {f"{name}_n": n for name, (_, n) in self.noticed.items() if n}
 
     def warnings(self) -> dict[str, tuple[str, ...]]:
         """What looks wrong with the frame, by condition."""
@@ -183,7 +204,9 @@ def _part(
         replies = store.get_many([p.key for p in asked])
         finished = _finished(job, keys, batch, store, reader) if job.retry else {}
         for p in batch:
-            yield record(p, replies.get(p.key), finished.get(p.key), failures, reader)
+            found = record(p, replies.get(p.key), finished.get(p.key), failures, reader)
+            reader.note(p, found)
+            yield found
 
 
 def _follow_ups(

@@ -18,7 +18,9 @@ from refadv_ablate.sweep import slugify
 from refadv_ablate.types import Example, Json, Operator, Perturbed
 
 
-def perturb_all(examples: Iterable[Example], label: str, operator: Operator, seed: int) -> Iterator[Perturbed]:
+def perturb_all(
+    examples: Iterable[Example], label: str, operator: Operator, seed: int
+) -> Iterator[Perturbed]:
     """Every draw of every example, in order; depends on each example, the operator and the seed alone."""
     return operator.perturb_many(
         (example, generator(seed, example.id, label, draw))
@@ -27,7 +29,9 @@ def perturb_all(examples: Iterable[Example], label: str, operator: Operator, see
     )
 
 
-def texts_path(folder: Path, data: Mapping[str, Json], label: str, operator: Operator, seed: int, limit: int | None) -> Path:
+def texts_path(
+    folder: Path, data: Mapping[str, Json], label: str, operator: Operator, seed: int, limit: int | None
+) -> Path:
     """Where the texts of this combination lie; `data` is the data's fingerprint."""
     key = digest(data, label, operator.identity(), operator.draws, seed, limit)
     return folder / f"{slugify(label)}-{key[:16]}.jsonl"

@@ -1,5 +1,6 @@
 """Asking: what determines an answer is in its key, nothing else is, and nothing is asked twice."""
 
+import contextlib
 from dataclasses import replace
 
 from refadv_ablate.asking import Keys, ask, batched
@@ -70,10 +71,8 @@ def test_a_failure_is_told_and_never_stored():
 def test_what_was_answered_before_a_stop_is_kept():
     keys, store = Keys({}), Counting()
     wanted = [(keys(r), r) for r in map(request, range(10))]
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         ask(Scripted(gold, dies_after=4), wanted, store, {}, lambda *a: None)
-    except KeyboardInterrupt:
-        pass
     assert len(store) == 4
     rest = Scripted(gold)
     ask(rest, wanted, store, {}, lambda *a: None)

@@ -75,7 +75,9 @@ def test_every_yaml_says_in_one_line_what_it_is(group):
     found = assets.options(group)
     assert found
     for name, about in found.items():
-        assert 10 < len(about) <= 140, f"{group}/{name}.yaml needs a first comment line of up to 140 characters"
+        assert 10 < len(about) <= 140, (
+            f"{group}/{name}.yaml needs a first comment line of up to 140 characters"
+        )
         yaml.safe_load((assets.group_dir(group) / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
@@ -109,4 +111,8 @@ def test_several_operators_merge():
 
 
 def test_the_first_of_each_sweep_stands_for_all():
-    assert assets.representative(["perturb=bow,fixed", "seed=1", "limit=5,6"]) == ["perturb=bow", "seed=1", "limit=5"]
+    assert assets.representative(["perturb=bow,fixed", "seed=1", "limit=5,6"]) == [
+        "perturb=bow",
+        "seed=1",
+        "limit=5",
+    ]

@@ -26,7 +26,9 @@ def test_iou_agrees_with_pycocotools(a, b):
     assert iou(a, b) == pytest.approx(theirs, abs=1e-9)
     assert 0 <= iou(a, b) <= 1
     assert iou(a, b) == iou(b, a)
-    assert iou_pairs(np.array([a.as_list()]), np.array([b.as_list()]))[0] == pytest.approx(iou(a, b), abs=1e-12)
+    assert iou_pairs(np.array([a.as_list()]), np.array([b.as_list()]))[0] == pytest.approx(
+        iou(a, b), abs=1e-12
+    )
 
 
 def test_a_row_without_area_or_with_nan_scores_zero():
@@ -36,7 +38,9 @@ def test_a_row_without_area_or_with_nan_scores_zero():
 
 
 def test_matrix_shape_and_values():
-    grid = iou_matrix([Box(0, 0, 2, 2), Box(1, 0, 3, 2)], [Box(0, 0, 2, 2), Box(0, 0, 4, 2), Box(9, 9, 10, 10)])
+    grid = iou_matrix(
+        [Box(0, 0, 2, 2), Box(1, 0, 3, 2)], [Box(0, 0, 2, 2), Box(0, 0, 4, 2), Box(9, 9, 10, 10)]
+    )
     assert grid.shape == (2, 3)
     assert grid[0].tolist() == [1.0, 0.5, 0.0]
     assert iou_matrix([], [Box(0, 0, 1, 1)]).shape == (0, 1)

@@ -19,7 +19,17 @@ def spoken(argv, capsys):
 def test_help_lists_commands_groups_and_options(capsys):
     status, out, _ = spoken(["--help"], capsys)
     assert status == 0
-    for word in ("perturb=", "bow", "model=", "internvl3", "data=", "ref_adv_s", "doctor", "selftest", "seed: 0"):
+    for word in (
+        "perturb=",
+        "bow",
+        "model=",
+        "internvl3",
+        "data=",
+        "ref_adv_s",
+        "doctor",
+        "selftest",
+        "seed: 0",
+    ):
         assert word in out
     assert max(map(len, out.splitlines())) < 190
 
@@ -59,13 +69,17 @@ def test_a_mistake_is_one_sentence_and_exit_2(argv, words, capsys, tmp_path, mon
     assert not (tmp_path / "mlflow.db").exists()
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["model=internvl33"], ["seed=abc"], ["perturb.bow.n_shufles=1"]])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["model=internvl33"], ["seed=abc"], ["perturb.bow.n_shufles=1"]]
+)
 def test_help_and_mistakes_import_nothing_heavy(argv, tmp_path):
     code = (
         "import sys; from refadv_ablate import cli; cli.main(sys.argv[1:]);"
         f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code, *argv], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert "HEAVY []" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The command as a user runs it: a server that misbehaves, a kill half-way, parallel jobs on a fresh store."""
+"""The command as a user runs it: a server that misbehaves, a kill half-way, parallel jobs."""
 
 import json
 import os
@@ -17,12 +17,20 @@ OPENAI = ["model=qwen3_vl", "backend=openai", "backend.backoff_base=0.01", "gall
 
 def command(words, cwd, **more):
     return subprocess.run(
-        [sys.executable, "-m", "refadv_ablate", *words], cwd=cwd, capture_output=True, text=True, timeout=280, **more
+        [sys.executable, "-m", "refadv_ablate", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        **more,
     )
 
 
 def cells(folder: Path, out="results"):
-    return {path.parent.name: json.loads(path.read_text()) for path in sorted((folder / out / "cells").glob("*/summary.json"))}
+    return {
+        path.parent.name: json.loads(path.read_text())
+        for path in sorted((folder / out / "cells").glob("*/summary.json"))
+    }
 
 
 def box_of(number, body):
@@ -69,7 +77,10 @@ def test_cut_and_empty_answers_are_counted_apart_from_missing_ones(tmp_path):
         return box_of(number, body)
 
     with Server(script) as server:
-        done = command([*OPENAI, f"backend.base_url={server.url}", "limit=12", "tracking=none", "perturb=fixed"], tmp_path)
+        done = command(
+            [*OPENAI, f"backend.base_url={server.url}", "limit=12", "tracking=none", "perturb=fixed"],
+            tmp_path,
+        )
     assert done.returncode == 0, done.stderr
     (found,) = cells(tmp_path).values()
     assert found["counts"]["perturbed"]["truncated"] == 12
@@ -79,7 +90,13 @@ def test_cut_and_empty_answers_are_counted_apart_from_missing_ones(tmp_path):
 
 def test_a_dead_server_is_a_sentence_and_no_score(tmp_path):
     with Server(lambda n, body: Fail(500)) as server:
-        words = [*OPENAI, f"backend.base_url={server.url}", "backend.first_patience=1", "limit=12", "tracking=none"]
+        words = [
+            *OPENAI,
+            f"backend.base_url={server.url}",
+            "backend.first_patience=1",
+            "limit=12",
+            "tracking=none",
+        ]
         done = command(words, tmp_path)
     assert done.returncode == 2
     assert "Acc@0.5" not in done.stdout
@@ -90,7 +107,14 @@ def test_a_dead_server_is_a_sentence_and_no_score(tmp_path):
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_killed_half_way_and_started_again(tmp_path, sign):
-    words = [*OPENAI, "limit=30", "tracking=none", "perturb=[bow,fixed]", "backend.concurrency=4", "backend.max_concurrency=4"]
+    words = [
+        *OPENAI,
+        "limit=30",
+        "tracking=none",
+        "perturb=[bow,fixed]",
+        "backend.concurrency=4",
+        "backend.max_concurrency=4",
+    ]
     with Server(box_of) as server:
         base = f"backend.base_url={server.url}"
         assert command([*words, base, "out=whole"], tmp_path).returncode == 0
@@ -98,7 +122,11 @@ def test_killed_half_way_and_started_again(tmp_path, sign):
     with Server(box_of, latency=0.15) as server:
         base = f"backend.base_url={server.url}"
         running = subprocess.Popen(
-            [sys.executable, "-m", "refadv_ablate", *words, base], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "refadv_ablate", *words, base],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         deadline = time.monotonic() + 120
         while server.calls < 24 and time.monotonic() < deadline:

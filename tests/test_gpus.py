@@ -5,13 +5,18 @@ import sys
 
 CODE = (
     "import sys, time; from pathlib import Path; from refadv_ablate.gpus import take_one;"
-    "print(take_one([3, 5], Path(sys.argv[1]), 0.1), take_one([3, 5], Path(sys.argv[1]), 0.1), flush=True); sys.stdin.read()"
+    "where = Path(sys.argv[1]); print(*[take_one([3, 5], where, 0.1) for _ in range(2)], flush=True);"
+    "sys.stdin.read()"
 )
 
 
 def worker(folder):
     return subprocess.Popen(
-        [sys.executable, "-c", CODE, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", CODE, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 

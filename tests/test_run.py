@@ -55,7 +55,10 @@ def make(tmp_path):
 
 
 def lines(job, store=None) -> Iterator[dict]:
-    return [record_to_json(r) for r in run(job, store if store is not None else Remembered(), Reader(job, Silent()))]
+    return [
+        record_to_json(r)
+        for r in run(job, store if store is not None else Remembered(), Reader(job, Silent()))
+    ]
 
 
 def test_every_condition_in_the_order_of_the_data(make):
@@ -108,29 +111,47 @@ def test_a_server_error_is_missing_and_never_wrong(make):
 
 def test_an_answer_without_a_box_scores_zero_and_says_why(make):
     found = lines(make(Scripted(lambda r: Reply("It is the one on the left."))))
-    assert {(r["outcome"], r["iou"]) for r in found} <= {("unparsable", 0.0), ("refused", 0.0), ("empty", 0.0)}
+    assert {(r["outcome"], r["iou"]) for r in found} <= {
+        ("unparsable", 0.0),
+        ("refused", 0.0),
+        ("empty", 0.0),
+    }
     assert all(r["reason"] for r in found)
 
 
 def test_a_retry_asks_once_more_with_the_conversation_and_counts(make):
     def script(request):
-        return gold(request) if len(request.messages) > 1 else Reply("no idea, sorry for that", usage=gold(request).usage)
+        return (
+            gold(request)
+            if len(request.messages) > 1
+            else Reply("no idea, sorry for that", usage=gold(request).usage)
+        )
 
     model = Scripted(script)
     found = lines(make(model, operators={"bow": BagOfWords()}, retry=True))
     assert all(r["outcome"] == "box" and "retried" in r["notes"] for r in found)
     assert len(model.asked) == 2 * 24
     assert [m.role for m in model.asked[-1].messages] == ["user", "assistant", "user"]
-    assert lines(make(Scripted(script, durable=False), operators={"bow": BagOfWords()}, retry=True, durable=False)) == found
+    assert (
+        lines(
+            make(Scripted(script, durable=False), operators={"bow": BagOfWords()}, retry=True, durable=False)
+        )
+        == found
+    )
 
 
 def test_an_example_that_cannot_be_perturbed_is_counted_and_not_asked(make):
     model = Scripted(gold)
     job = make(model, operators={"bow": BagOfWords()})
-    refused = [replace(p, status="not_perturbable", reason="nothing to shuffle") for p in texts.perturb_all(job.data, "bow", BagOfWords(), 0)]
+    refused = [
+        replace(p, status="not_perturbable", reason="nothing to shuffle")
+        for p in texts.perturb_all(job.data, "bow", BagOfWords(), 0)
+    ]
     job = replace(job, texts={"bow": lambda: map(perturbed_to_json, refused)})
     found = [r for r in lines(job) if r["condition"] == "bow"]
-    assert {(r["outcome"], r["iou"], r["reason"]) for r in found} == {("not_perturbable", None, "nothing to shuffle")}
+    assert {(r["outcome"], r["iou"], r["reason"]) for r in found} == {
+        ("not_perturbable", None, "nothing to shuffle")
+    }
     assert len(model.asked) == 12
 
 

@@ -15,14 +15,30 @@ def test_known_values_on_every_machine():
 def test_hash_seed_and_process_do_not_matter():
     code = "from refadv_ablate.seeding import generator; print(generator(3, 'é', 'bow', 1).random())"
     found = {
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": s}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": s},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for s in ("0", "1", "77")
     }
     assert len(found) == 1
 
 
 def test_every_part_matters():
-    draws = {generator(*parts).random() for parts in [(0, "a", "bow", 0), (1, "a", "bow", 0), (0, "b", "bow", 0), (0, "a", "fixed", 0), (0, "a", "bow", 1), (0, "ab", "ow", 0)]}
+    draws = {
+        generator(*parts).random()
+        for parts in [
+            (0, "a", "bow", 0),
+            (1, "a", "bow", 0),
+            (0, "b", "bow", 0),
+            (0, "a", "fixed", 0),
+            (0, "a", "bow", 1),
+            (0, "ab", "ow", 0),
+        ]
+    }
     assert len(draws) == 6
 
 

@@ -10,7 +10,10 @@ def state(key, state="done", model="m", operator="bow"):
 def test_the_same_words_in_any_order_are_the_same_sweep(tmp_path):
     a = Sweep.of(tmp_path, ["perturb=bow", "seed=1"], False)
     assert Sweep.of(tmp_path, ["seed=1", "perturb=bow"], False) == a
-    others = [Sweep.of(tmp_path, ["seed=1", "perturb=bow"], True), Sweep.of(tmp_path, ["seed=2", "perturb=bow"], False)]
+    others = [
+        Sweep.of(tmp_path, ["seed=1", "perturb=bow"], True),
+        Sweep.of(tmp_path, ["seed=2", "perturb=bow"], False),
+    ]
     assert a not in others
 
 

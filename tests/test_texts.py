@@ -33,7 +33,9 @@ def test_a_text_depends_on_its_example_alone():
     forward = {p.example.id: p.example.expression for p in texts.perturb_all(data, "bow", operator, 7)}
     backward = {p.example.id: p.example.expression for p in texts.perturb_all(data[::-2], "bow", operator, 7)}
     assert all(forward[key] == text for key, text in backward.items())
-    assert forward != {p.example.id: p.example.expression for p in texts.perturb_all(data, "bow", operator, 8)}
+    assert forward != {
+        p.example.id: p.example.expression for p in texts.perturb_all(data, "bow", operator, 8)
+    }
 
 
 def test_an_interrupted_file_is_continued_and_ends_the_same(tmp_path):

@@ -49,7 +49,9 @@ class RayEngine:
         ray = _ray(self.address)
         iterator = iter(requests)
         while window := list(islice(iterator, self.window)):
-            rows = [{"index": index, "request": pickle.dumps(request)} for index, request in enumerate(window)]
+            rows = [
+                {"index": index, "request": pickle.dumps(request)} for index, request in enumerate(window)
+            ]
             done = ray.data.from_items(rows, override_num_blocks=max(1, len(rows) // self.batch)).map_batches(
                 Worker,
                 fn_constructor_args=(self.spec, dict(self.inner_config)),
