@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
@@ -30,6 +30,7 @@ class Annotations:
     path: a folder, one of the set's files, or a hub id. image_root: where images lie; null looks beside
     the annotations (opening.FOLDERS). instances: instance annotations to join where the form has none
     (category, candidates, distractors). form: "auto" or one of `forms`. images=absent leaves them out.
+    negation=rule sets the flag by cue rule (negation.py) where the set has none.
     exclude: kinds of bad rows to leave out; each is counted in `excluded`. get: how to obtain the set.
     """
 
@@ -46,6 +47,7 @@ class Annotations:
     follow_links: bool = False
     pixel_limit: int = PIXEL_LIMIT
     revision: str | None = None
+    negation: Literal["stored", "rule"] = "stored"
     get: str = ""
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -80,7 +82,14 @@ class Annotations:
                     f"counted, with data.exclude=[{finding.kind}]"
                 )
             elif example is not None:
-                yield example
+                yield self._flagged(example)
+
+    def _flagged(self, example: Example) -> Example:
+        if self.negation == "stored" or example.negation is not None:
+            return example
+        from refadv_ablate.negation import negated
+
+        return replace(example, negation=negated(example.expression))
 
     def examined(self, decode: bool = False) -> Iterator[tuple[Example | None, Finding | None]]:
         """Each row as an example, a finding, or both; `exclude` plays no part. decode: open every image.
@@ -121,6 +130,8 @@ class Annotations:
         }
         if self.instances:
             stated["instances"] = digest(Path(self.instances).expanduser())
+        if self.negation == "rule":
+            stated["negation"] = "rule"
         if self.images == "absent":
             stated["images"] = "absent"
         return stated

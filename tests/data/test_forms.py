@@ -136,6 +136,47 @@ def test_a_stream_that_breaks_is_no_end_of_the_set(monkeypatch: pytest.MonkeyPat
         list(load("refcoco", form="hub", split="testA"))
 
 
+def test_rows_stream_through_datasets_with_images_as_stored_bytes(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import datasets
+
+    scenes.refs = [(ref, ann, "testA", sentences) for ref, ann, _, sentences in scenes.refs]
+    rows = scenes.lmms_rows("testA")
+    features = datasets.Features(
+        {
+            "question_id": datasets.Value("string"),
+            "image": datasets.Image(),
+            "question": datasets.Value("string"),
+            "answer": datasets.List(datasets.Value("string")),
+            "bbox": datasets.List(datasets.Value("float32")),
+            "iscrowd": datasets.Value("int8"),
+            "file_name": datasets.Value("string"),
+        }
+    )
+    folder = tmp_path / "as_on_the_hub"
+    (folder / "data").mkdir(parents=True)
+    datasets.Dataset.from_list(rows, features).to_parquet(folder / "data" / "testA-00000-of-00001.parquet")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(hub, "commit", lambda *_: None)
+    stream = hub.stream
+    monkeypatch.setattr(hub, "stream", lambda _, split, revision: stream(str(folder), split, revision))
+    streamed = list(load("refcoco", form="hub", split="testA"))
+    wanted = list(load("refcoco", path=scenes.unc(), split="testA", image_root=scenes.images))
+    assert [(s.id, s.expression, s.target) for s in streamed] == [
+        (w.id, w.expression, w.target) for w in wanted
+    ]
+    assert [s.image.digest() for s in streamed] == [w.image.digest() for w in wanted]
+
+
+def test_negation_is_filled_in_by_rule_on_request(scenes: Scenes) -> None:
+    path = scenes.unc()
+    assert {e.negation for e in load("refcoco", path=path, image_root=scenes.images)} == {None}
+    data = load("refcoco", path=path, image_root=scenes.images, negation="rule")
+    assert [e.negation for e in data] == [False, False, False, True]
+    assert data.fingerprint()["negation"] == "rule"
+
+
 def test_an_unreachable_hub_is_one_quick_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(UserError, match=r"dddraxxx/ref-adv-s can't be streamed.*hf download"):
