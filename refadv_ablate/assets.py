@@ -107,22 +107,22 @@ def parse(overrides: Sequence[str]) -> list[Any]:
     return parsed
 
 
-def check(overrides: Sequence[str]) -> None:
+def check(
+    overrides: Sequence[str], folder: str = "conf", groups: Sequence[str] = (*GROUPS, *RECIPES)
+) -> None:
     """Raises UserError for an unknown group option or key, naming the nearest match."""
     parsed = parse(overrides)
     for override in parsed:
-        group = override.key_or_group
-        if group in (*GROUPS, *RECIPES):
+        if override.key_or_group in groups:
             for value in _values(override):
-                _check_option(group, value)
-    groups = [o.input_line for o in parsed if not _is_plain_key(o) and not o.is_sweep_override()]
-    first = [
-        f"{o.key_or_group}={_first(o)}" for o in parsed if not _is_plain_key(o) and o.is_sweep_override()
-    ]
-    if any(_is_plain_key(o) for o in parsed):
-        config = compose([*groups, *first])
+                _check_option(override.key_or_group, value, folder)
+    chosen = [o for o in parsed if not _is_plain_key(o, groups)]
+    words = [o.input_line for o in chosen if not o.is_sweep_override()]
+    first = [f"{o.key_or_group}={_first(o)}" for o in chosen if o.is_sweep_override()]
+    if len(chosen) < len(parsed):
+        config = compose([*words, *first], folder=folder)
         for override in parsed:
-            if _is_plain_key(override) and not override.is_add():
+            if _is_plain_key(override, groups) and not override.is_add():
                 _check_key(config, override.key_or_group)
 
 

@@ -160,9 +160,14 @@ REF_ADV = Columns(
     negation="use_negation",
     human="human_authored",
     source="image_source",
+    category="category",
+    candidates="candidates",
+    attributes="attributes",
     row_images=True,
 )
-"""Ref-Adv and Ref-Adv-s as on the hub (dddraxxx/Ref-Adv, run.py and README)."""
+"""Ref-Adv and Ref-Adv-s as on the hub (dddraxxx/Ref-Adv, run.py and README).
+
+category, candidates and attributes are not published; sets made by the curation pipeline have them."""
 
 REF_ADV_PREDICTIONS = Columns(
     ("file_name",),
