@@ -11,6 +11,7 @@ from refadv_ablate import inference
 from refadv_ablate.inference import Clusters
 
 EXAMPLES, IMAGES, RESAMPLES = 10_000, 4_000, 10_000
+GOAL = 20
 
 
 def clusters(seed: int = 0) -> Clusters:
@@ -66,23 +67,22 @@ def run() -> list[dict[str, object]]:
     everything = seconds(whole_test, 5)
     n = f"{EXAMPLES:,} examples, {IMAGES:,} images, {RESAMPLES:,} resamples"
     return [
-        {
-            "what": "cluster bootstrap interval of Δ, against scipy.stats.bootstrap",
-            "ours": f"{interval:.3f} s",
-            "theirs": f"{slow:.3f} s",
-            "ratio": slow / interval,
-            "goal": "≥ 20×",
-            "n": n,
-        },
-        {
-            "what": "t interval, bootstrap and sign-flip test together, against scipy's bootstrap alone",
-            "ours": f"{everything:.3f} s",
-            "theirs": f"{slow:.3f} s",
-            "ratio": slow / everything,
-            "goal": "≥ 20×",
-            "n": n,
-        },
+        _row("cluster bootstrap interval of Δ", interval, slow, n),
+        _row("t interval, cluster bootstrap and sign-flip test together", everything, slow, n),
     ]
+
+
+def _row(what: str, ours: float, theirs: float, n: str) -> dict[str, object]:
+    return {
+        "what": what,
+        "against": "scipy.stats.bootstrap over images, statistic in Python",
+        "ours": f"{ours:.3f} s",
+        "theirs": f"{theirs:.3f} s",
+        "ratio": f"{theirs / ours:.0f}×",
+        "goal": f"≥ {GOAL}×",
+        "met": "yes" if theirs / ours >= GOAL else "no",
+        "n": n,
+    }
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ thresholds fix both accuracies exactly, so the true Δ is known whatever the dep
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -87,3 +87,16 @@ def _hits(
         return np.asarray(latent < NormalDist().inv_cdf(rate), np.float64)
 
     return arm(design.baseline), arm(design.baseline + design.delta)
+
+
+def correlations(design: Design, rng: np.random.Generator, images: int = 60_000) -> tuple[float, float]:
+    """What `power` asks for, measured on one very large experiment of the design.
+
+    The correlation of hits between the conditions, and that of changes between examples of one image.
+    """
+    found = next(experiments(replace(design, images=images), 1, rng))
+    agreement = np.corrcoef(found.before, found.after)[0, 1]
+    change = found.change - found.change.mean()
+    sums, counts = np.bincount(found.image, change), np.bincount(found.image)
+    within = np.sum(sums**2 - np.bincount(found.image, change**2)) / np.sum(counts * (counts - 1))
+    return float(agreement), float(within / change.var())
