@@ -10,9 +10,10 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from refadv_ablate.report.points import UNREAD, metric_name, p_value, points, with_interval
+from refadv_ablate.report.points import UNREAD, p_value, points, with_interval
 from refadv_ablate.tracker import CellInfo
 from refadv_ablate.types import METRICS, Comparison, Delta, Json
 
@@ -107,9 +108,9 @@ def _number(value: Json) -> float | None:
 
 def _of_delta(delta: Delta, whole: bool) -> dict[str, float | None]:
     short = {
+        "delta": delta.delta.value,  # first: comparisons of runs open on the first metric
         "original": delta.original.value,
         "perturbed": delta.perturbed.value,
-        "delta": delta.delta.value,
         "delta_ci_low": delta.delta.low,
         "delta_ci_high": delta.delta.high,
     }
@@ -137,11 +138,12 @@ def _counts(c: Comparison) -> dict[str, float | None]:
 
 def parent_metrics(comparisons: Sequence[Comparison], failures: int) -> dict[str, float]:
     """Δ at Acc@0.5 of every cell of a sweep, and how many cells there are."""
-    found: dict[str, float | None] = {"n/cells": len(comparisons), "n/failed": failures}
+    found: dict[str, float | None] = {}
     if len(comparisons) <= MAX_PARENT_DELTAS:
         for comparison, label in zip(comparisons, labels(comparisons), strict=True):
             delta = comparison.deltas.get("acc50")
             found[unused(metric("delta_acc50", label), found)] = delta.delta.value if delta else None
+    found |= {"n/cells": len(comparisons), "n/failed": failures}
     return finite(found)
 
 
@@ -166,43 +168,48 @@ def unused(name: str, taken: Iterable[str]) -> str:
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
-HEADER = (
-    "model",
-    "data",
-    "prompt",
-    "operator",
-    "pairs",
-    "original",
-    "perturbed",
-    "Δ [95% interval]",
-    "p",
-    "p (Holm)",
-)
+NUMBERS = ("pairs", "original", "perturbed", "Δ [95% interval]", "p", "p (Holm)")
+TITLE = "Acc@0.5, original against perturbed on the same examples"
 
 
-def rows(comparisons: Sequence[Comparison], name: str = "acc50") -> list[tuple[str, ...]]:
-    """One line a cell, percentage points."""
-    return [
-        (
-            c.model,
-            c.data,
-            c.prompt,
-            c.operator,
-            str(c.paired),
-            *(
-                (
-                    _points(c.deltas[name].original.value),
-                    _points(c.deltas[name].perturbed.value),
-                    with_interval(c.deltas[name].delta, signed=True),
-                    p_value(c.deltas[name].p),
-                    p_value(c.deltas[name].p_holm),
-                )
-                if name in c.deltas
-                else ("n/a",) * 5
-            ),
-        )
-        for c in comparisons
-    ]
+@dataclass(frozen=True)
+class Table:
+    """Cells as text: `caption` says what they all share, `header` and `rows` the rest."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    labels: int
+    """How many of the first columns are names, not numbers."""
+
+
+def table(comparisons: Sequence[Comparison], name: str = "acc50") -> Table:
+    """One row a cell, in percentage points; data and prompt are columns only where they differ."""
+    names = {
+        "model": [c.model for c in comparisons],
+        "data": [c.data for c in comparisons],
+        "prompt": [c.prompt for c in comparisons],
+        "operator": [c.operator for c in comparisons],
+    }
+    shared = [key for key in ("data", "prompt") if len(set(names[key])) == 1]
+    own = [key for key in names if key not in shared]
+    rows = [(*(names[key][i] for key in own), *_numbers(c, name)) for i, c in enumerate(comparisons)]
+    caption = TITLE + "".join(f"; {key}: {names[key][0]}" for key in shared)
+    return Table(caption, (*own, *NUMBERS), rows, len(own))
+
+
+def _numbers(c: Comparison, name: str) -> tuple[str, ...]:
+    delta = c.deltas.get(name)
+    if delta is None:
+        return (str(c.paired), *("n/a",) * 5)
+    return (
+        str(c.paired),
+        _points(delta.original.value),
+        _points(delta.perturbed.value),
+        with_interval(delta.delta, signed=True),
+        p_value(delta.p),
+        p_value(delta.p_holm),
+    )
 
 
 def _points(value: float | None) -> str:
@@ -212,18 +219,17 @@ def _points(value: float | None) -> str:
 def markdown(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]]) -> str:
     """The table of a sweep and what failed."""
 
-    def line(cells: Iterable[str]) -> str:
-        return (
-            "| "
-            + " | ".join(re.sub(r"([|\\`*_<>\[\]])", r"\\\1", " ".join(cell.split())) for cell in cells)
-            + " |"
-        )
+    def plain(text: str) -> str:
+        return re.sub(r"([|\\`*_<>\[\]])", r"\\\1", " ".join(text.split()))
 
-    numeric = "|" + "---|" * 4 + "---:|" * (len(HEADER) - 4)
-    text = [f"**{metric_name('acc50')}**, original against perturbed on the same examples", ""]
-    text += (
-        [line(HEADER), numeric, *map(line, rows(comparisons))] if comparisons else ["No cell has a result."]
-    )
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(map(plain, cells)) + " |"
+
+    text = ["No cell has a result."]
+    if comparisons:
+        shown = table(comparisons)
+        kinds = "|" + "---|" * shown.labels + "---:|" * (len(shown.header) - shown.labels)
+        text = [plain(shown.caption), "", line(shown.header), kinds, *map(line, shown.rows)]
     if failures:
         text += [
             "",
@@ -239,29 +245,30 @@ def markdown(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, st
 def html(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]], title: str) -> str:
     """The same as a page that needs nothing else."""
 
-    def table(header: Sequence[str], body: Sequence[Sequence[str]], right: int) -> str:
-        def cells(tag: str, row: Sequence[str]) -> str:
-            parts = (
-                f"<{tag}{' class=r' if i >= right else ''}>{escape(value)}</{tag}>"
-                for i, value in enumerate(row)
-            )
-            return f"<tr>{''.join(parts)}</tr>"
+    def cells(tag: str, row: Sequence[str], right: int) -> str:
+        marks = (" class=r" if i >= right else "" for i in range(len(row)))
+        parts = (f"<{tag}{m}>{escape(value)}</{tag}>" for m, value in zip(marks, row, strict=True))
+        return f"<tr>{''.join(parts)}</tr>"
 
-        return f"<table>{cells('th', header)}{''.join(cells('td', row) for row in body)}</table>"
+    def grid(header: Sequence[str], body: Sequence[Sequence[str]], right: int) -> str:
+        return (
+            f"<table>{cells('th', header, right)}{''.join(cells('td', row, right) for row in body)}</table>"
+        )
 
+    shown = table(comparisons)
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width'>",
         f"<title>{escape(title)}</title>",
         "<style>body{font:14px/1.5 system-ui,sans-serif;margin:1.5rem;overflow-x:auto}h1{font-size:1.1rem}",
         "table{border-collapse:collapse}",
-        "th,td{padding:.25rem .7rem;text-align:left;border-bottom:1px solid #ddd}",
-        ".r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}</style>",
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{metric_name('acc50')}, original against perturbed on the same examples</p>",
-        table(HEADER, rows(comparisons), 4),
+        "th,td{padding:.25rem .7rem;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}",
+        "td:last-child{white-space:normal}.r{text-align:right;font-variant-numeric:tabular-nums}</style>",
+        f"<h1>{escape(title)}</h1><p>{escape(shown.caption)}</p>",
+        grid(shown.header, shown.rows, shown.labels),
     ]
     if failures:
-        parts.append(f"<h1>{len(failures)} failed</h1>{table(('cell', 'reason'), failures, 9)}")
+        parts.append(f"<h1>{len(failures)} failed</h1>{grid(('cell', 'reason'), failures, 9)}")
     return "".join(parts) + "</html>\n"
 
 

@@ -35,6 +35,8 @@ __all__ = ["CellInfo", "MlflowTracker", "NoTracker", "Tracker"]
 log = logging.getLogger(__name__)
 LAUNCH = "REFADV_LAUNCH_DIR"
 """Tells worker processes, whose working directory may differ, where the command was given."""
+RUNS_VIEW = ("mlflow.experimentKind", "custom_model_development")
+"""Makes MLflow's pages open an experiment on its runs, not on traces of chats."""
 ATTEMPTS = 8
 
 
@@ -135,7 +137,8 @@ class MlflowTracker:
         found = self.client.get_experiment_by_name(self.experiment)
         if found is None:
             try:
-                self.client.create_experiment(self.experiment, artifact_location=self._root(path))
+                made = self.client.create_experiment(self.experiment, artifact_location=self._root(path))
+                self.client.set_experiment_tag(made, *RUNS_VIEW)
             except Exception:
                 found = self.client.get_experiment_by_name(self.experiment)  # somebody else was first
                 if found is None:
@@ -162,7 +165,8 @@ class MlflowTracker:
         """See Tracker."""
         own = {f"refadv.{key}": logged.censored(str(value))[:5000] for key, value in tags.items()}
         own["refadv.origin"] = f"{getpass.getuser()}:{Path(self.launch_dir).resolve()}"
-        own["refadv.swept"] = " ".join(logged.swept(name.split()))
+        if swept := logged.swept(name.split()):
+            own["refadv.swept"] = " ".join(swept)
         same = {"refadv.sweep": own.get("refadv.sweep", ""), "refadv.origin": own["refadv.origin"]}
         found = self._find(same) if same["refadv.sweep"] else None
         if found is not None:
@@ -199,7 +203,14 @@ class MlflowTracker:
         return run_id
 
     def _create(self, title: str, tags: Mapping[str, str]) -> str:
-        return str(self.client.create_run(self.experiment_id, tags=dict(tags), run_name=title).info.run_id)
+        own = {
+            "mlflow.user": getpass.getuser(),
+            "mlflow.source.name": "refadv-ablate",
+            "mlflow.source.type": "LOCAL",
+        }
+        return str(
+            self.client.create_run(self.experiment_id, tags={**own, **tags}, run_name=title).info.run_id
+        )
 
     def _take_up(self, run: Any, tags: Mapping[str, str]) -> str:
         run_id = str(run.info.run_id)

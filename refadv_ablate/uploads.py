@@ -17,7 +17,7 @@ from refadv_ablate.types import Json
 
 TABLE_ROWS = 500
 """Predictions shown as a table in the UI; all of them are in the file beside it."""
-COLUMNS = ("example_id", "condition", "draw", "expression", "outcome", "iou", "predicted", "target", "text")
+COLUMNS = ("example_id", "condition", "expression", "outcome", "iou", "predicted", "target", "text", "draw")
 UNSENT = ("status.json",)
 LARGE = (".jsonl",)
 
