@@ -109,7 +109,7 @@ def _compare(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     matched = compare.match(*sides, seed=cfg.seed, n_boot=options.resamples)
     from rich.console import Console
 
-    out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     out.print(console([m.comparison for m in matched], change="b − a"))
     return compare.write(Path(options.to), matched, most=options.gallery, command=_command())
 
@@ -150,7 +150,7 @@ def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterato
 def _show(found: Study, names: Sequence[str], options: Options) -> None:
     from rich.console import Console
 
-    out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     for name in names:
         if name in ("table6", "table7"):
             for table in paper.build(name, found, options.operators):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from refadv_ablate import stats
 from refadv_ablate.errors import UserError
-from refadv_ablate.report import gallery, results, run_report
+from refadv_ablate.report import gallery, results
 from refadv_ablate.report.figures import delta_figure, flip_figure
 from refadv_ablate.report.imagery import images_of
-from refadv_ablate.report.run_report import Content, Picture, write_tables
+from refadv_ablate.report.pages import Content, Picture, write_pages
+from refadv_ablate.report.run_report import write_tables
 from refadv_ablate.report.sources import Cell
 from refadv_ablate.scoring import Arm
 from refadv_ablate.types import Comparison, Json, Record
@@ -125,7 +126,7 @@ def write(folder: Path, matched: Sequence[Matched], *, most: int, command: str =
         meta=meta,
         galleries=galleries,
     )
-    return run_report.write_pages(folder, content)
+    return write_pages(folder, content)
 
 
 def _galleries(folder: Path, matched: Sequence[Matched], most: int) -> Iterator[tuple[str, str]]:

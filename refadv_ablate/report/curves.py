@@ -18,6 +18,8 @@ from refadv_ablate.types import Estimate
 
 FEWEST = 10
 """Examples that a point needs: smaller groups join their neighbour."""
+LIMITS = (-3, 103)
+"""Percent, with room for the markers at both ends."""
 LINES = ("-", "--", "-.", ":")
 HARDNESS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "distractors": ("Distractors (below: examples)", (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13, 17)),
@@ -94,7 +96,7 @@ def _hardness(plot: Any, series: Mapping[str, Sequence[Point]]) -> None:
         plot.plot([], [], line, marker=marker, color=color, mec="white", label=name)
     ticks = [f"{p.label}\n{p.estimate.n:,}" for p in next(iter(series.values()))]
     plot.set_xticks(range(len(ticks)), ticks, fontsize=8)
-    plot.set(ylim=(0, 100), xlim=(-0.5, len(ticks) - 0.5))
+    plot.set(ylim=LIMITS, xlim=(-0.5, len(ticks) - 0.5))
     plot.grid(axis="y")
 
 
@@ -113,7 +115,7 @@ def threshold_figure(arms: Mapping[str, Arm], path_stem: Path) -> list[Path]:
             empty(plot, "no predictions")
         for index, (name, arm) in enumerate(arms.items()):
             _threshold_line(plot, index, name, arm)
-        plot.set(xlabel="IoU threshold", ylabel="Accuracy (%)", ylim=(0, 100), xlim=(0.485, 0.965))
+        plot.set(xlabel="IoU threshold", ylabel="Accuracy (%)", ylim=LIMITS, xlim=(0.485, 0.965))
         plot.grid()
         _legend(figure, axes[0], len(arms))
         return save(figure, path_stem)

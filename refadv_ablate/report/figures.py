@@ -11,6 +11,8 @@ from refadv_ablate.report.points import metric_name, with_interval
 from refadv_ablate.report.style import FAINT, HATCHES, INK, MARKERS, PALETTE, SOFT, drawing, empty, save
 from refadv_ablate.types import Comparison, Estimate
 
+LONGEST = 48
+"""Characters of a label; beyond them nothing would be left for the plot."""
 ROW, MARGIN = 0.27, 1.0
 """Height in inches of a line of a forest, and of everything around the lines."""
 
@@ -98,6 +100,7 @@ def _flip_axes(plot: Any, lines: Sequence[Listed]) -> None:
     low, high = plot.get_xlim()
     reach = max(-low, high, 1)
     plot.set_xlim(-reach * 1.8, reach * 1.8)  # room for the numbers
+    plot.set_xticks([tick for tick in plot.get_xticks() if abs(tick) <= min(100, reach * 1.8)])
     plot.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{abs(x):g}"))
     plot.set_xlabel("Share of the paired examples (%)")
 
@@ -178,7 +181,7 @@ def _lines(
 def _line_axis(plot: Any, lines: Sequence[Listed]) -> None:
     """Labels on the left, headings bold, a rule above each heading but the first, a line at zero."""
     plot.set_ylim(len(lines) - 0.4, -0.6)
-    plot.set_yticks(range(len(lines)), [name for name, _ in lines])
+    plot.set_yticks(range(len(lines)), [_shortened(name) for name, _ in lines])
     for y, (tick, (_, comparison)) in enumerate(zip(plot.get_yticklabels(), lines, strict=True)):
         tick.set_fontweight("normal" if comparison else "bold")
         if comparison is None and y:
@@ -187,3 +190,8 @@ def _line_axis(plot: Any, lines: Sequence[Listed]) -> None:
     plot.axvline(0, color=SOFT, lw=1, zorder=1)
     plot.grid(axis="x")
     plot.spines["left"].set_visible(False)
+
+
+def _shortened(text: str) -> str:
+    """The middle of a long label goes, since ends tell runs apart."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from refadv_ablate.report.latex import escape
-from refadv_ablate.report.points import because, interval, points, with_interval
-from refadv_ablate.report.tables import Column, Fact, Line, Number, Table, Value
+from refadv_ablate.report.tables import Column, Fact, Line, Table, Value
 from refadv_ablate.types import Json
 
 DASH = "–"
@@ -142,13 +141,8 @@ def _md_row(cells: Iterable[str]) -> str:
 def _md_value(value: Value | None, best: bool) -> str:
     if value is None:
         return DASH
-    if isinstance(value, Fact):
-        return escape_markdown(value.text)
-    if value.estimate.value is None:
-        return escape_markdown(with_interval(value.estimate))
-    text = points(value.estimate.value, signed=value.signed)
-    bounds = interval(value.estimate) or because("[n/a]", value.estimate.note)
-    return f"**{text}** {bounds}" if best else f"{text} {bounds}"
+    text = escape_markdown(value.shown())
+    return " ".join(filter(None, (f"**{text}**" if best else text, value.interval())))
 
 
 def _published(line: Line, column: Column) -> str:
@@ -198,17 +192,11 @@ def _small(text: str) -> str:
 
 
 def _bounds(value: Value | None) -> str:
-    return interval(value.estimate) if isinstance(value, Number) else ""
+    return "" if value is None else value.interval()
 
 
 def _latex_value(value: Value | None, best: bool) -> str:
-    if value is None:
-        return "--"
-    if isinstance(value, Fact):
-        return escape(value.text)
-    if value.estimate.value is None:
-        return escape(with_interval(value.estimate))
-    text = escape(points(value.estimate.value, signed=value.signed))
+    text = "--" if value is None else escape(value.shown())
     return rf"\textbf{{{text}}}" if best else text
 
 
@@ -290,16 +278,9 @@ def _html_line(table: Table, line: Line, new: bool) -> str:
 def _html_value(value: Value | None, best: bool) -> str:
     if value is None:
         return f"<td class=none>{DASH}</td>"
-    published = value.against_published()
-    beside = (
-        f"<small class=published title='published (ours − published)'>{_e(published)}</small>"
-        if published
-        else ""
-    )
-    if isinstance(value, Fact):
-        return f"<td>{_e(value.text)}{beside}</td>"
-    if value.estimate.value is None:
-        return f"<td class=none>{_e(with_interval(value.estimate))}{beside}</td>"
-    text = _e(points(value.estimate.value, signed=value.signed))
-    bounds = _e(interval(value.estimate) or because("[n/a]", value.estimate.note))
-    return f"<td>{f'<b>{text}</b>' if best else text}<small>{bounds}</small>{beside}</td>"
+    text, bounds, published = _e(value.shown()), value.interval(), value.against_published()
+    cell = f"<b>{text}</b>" if best else text
+    cell += f"<small>{_e(bounds)}</small>" if bounds else ""
+    if published:
+        cell += f'<small class=published title="published (ours − published)">{_e(published)}</small>'
+    return f"<td>{cell}</td>"

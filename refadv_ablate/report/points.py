@@ -49,8 +49,9 @@ def with_interval(estimate: Estimate, *, signed: bool = False) -> str:
     return f"{value} {bounds}" if bounds else f"{value} {because('[n/a]', estimate.note)}"
 
 
-def because(text: str, reason: str) -> str:
-    """The text with its reason in parentheses, if there is one."""
+def because(text: str, note: str) -> str:
+    """The text with its reason in parentheses, if there is one: the note up to its first colon."""
+    reason = note.partition(":")[0].partition(";")[0]
     return f"{text} ({reason})" if reason else text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ def from_log(tracker: Any, run_ids: Sequence[str], folder: Path) -> list[Cell]:
 
     Without ids, the newest sweep of the tracker's experiment. Raises UserError where there is none.
     """
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     client = getattr(tracker, "client", None)
     if client is None:
         raise UserError("tracking=none keeps no runs; leave it out, or use source=files path=results")
@@ -29,7 +31,7 @@ def from_log(tracker: Any, run_ids: Sequence[str], folder: Path) -> list[Cell]:
             cells.extend(from_files(predictions, Names()))
     if not cells:
         raise UserError(f"the runs {', '.join(chosen)} have logged no predictions")
-    return cells
+    return sorted(cells, key=lambda c: (c.names.model, c.names.data, c.names.prompt, c.operators))
 
 
 def _newest(client: Any, experiment: str) -> str:

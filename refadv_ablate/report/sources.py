@@ -100,6 +100,8 @@ def _files(path: str | Path) -> list[Path]:
     place = Path(path).expanduser()
     if place.is_file():
         return [place]
+    if (place / "sweep.json").is_file():
+        return _cells_of_sweep(place)
     if place.is_dir():
         found = sorted({file for pattern in PATTERNS for file in place.rglob(pattern)})
         if not found:
@@ -110,6 +112,20 @@ def _files(path: str | Path) -> list[Path]:
     if not matches:
         raise UserError(f"no such file or folder: {place} (looked from {Path.cwd()})")
     return [file for match in matches for file in _files(match)]
+
+
+def _cells_of_sweep(folder: Path) -> list[Path]:
+    """The predictions of its cells; a results folder that was moved is looked for beside it."""
+    found = []
+    for state in sorted((folder / "cells").glob("*.json")):
+        named = Path(read_json(state).get("folder") or ".")
+        for cell in (named, folder.parent.parent / "cells" / named.name):
+            if named.name and (cell / PREDICTIONS).is_file():
+                found.append(cell / PREDICTIONS)
+                break
+    if not found:
+        raise UserError(f"{folder} is a sweep without finished cells; run its command again")
+    return found
 
 
 def _open(file: Path, given: Names) -> Cell:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refadv_ablate.report.console import console
-from refadv_ablate.report.points import interval, points, with_interval
+from refadv_ablate.report.points import because, interval, points, with_interval
 from refadv_ablate.types import Estimate
 
 __all__ = ["Column", "Fact", "Line", "Number", "Table", "console"]
@@ -45,8 +45,10 @@ class Number:
         return points(self.estimate.value, signed=self.signed)
 
     def interval(self) -> str:
-        """[low, high] in points, nothing without a value."""
-        return "" if self.estimate.value is None else interval(self.estimate)
+        """[low, high] in points, [n/a] (why) where a value has none, nothing without a value."""
+        if self.estimate.value is None:
+            return ""
+        return interval(self.estimate) or because("[n/a]", self.estimate.note)
 
     def published_text(self) -> str:
         """52.4 ✓: the published value and whether our interval holds it."""
