@@ -178,7 +178,7 @@ class MarkNumbers:
             words = [(m.start(), m.end(), [int(m[1])]) for m in _WORDS.finditer(part)]
             if numbers := last_run(part, pieces)[2] or last_run(part, words)[2]:
                 return numbers
-            if bare := re.fullmatch(r"\W*(\d{1,4})\W*", part):
+            if bare := re.fullmatch(r"[^\w-]*(\d{1,4})\W*", part):
                 return [int(bare[1])]
         return []
 
