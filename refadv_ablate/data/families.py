@@ -62,12 +62,15 @@ def hub_forms(
     }
 
 
-def ref_adv_forms(hub: str) -> dict[str, Form]:
+def ref_adv_forms(hub: str | None) -> dict[str, Form]:
     """Ref-Adv and Ref-Adv-s: a folder of rows and images, the hub's one split, or published predictions."""
+    on_hub = hub_forms(hub or "", columns.REF_ADV, split="train")
+    if hub is None:
+        del on_hub["hub"]
     return {
         "folder": Table(columns.REF_ADV, ("samples.jsonl", "*.jsonl", "*.json")),
         "predictions": Table(columns.REF_ADV_PREDICTIONS, ("*_predictions.tsv", "*_predictions.jsonl")),
-        **hub_forms(hub, columns.REF_ADV, split="train"),
+        **on_hub,
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,21 @@ from refadv_ablate.data.columns import Columns
 from refadv_ablate.data.conventions import Convention
 from refadv_ablate.data.files import SUFFIXES, digest, first_record, records
 from refadv_ablate.data.rows import Place, Row
+from refadv_ablate.errors import UserError
 from refadv_ablate.types import Json
+
+_SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.parquet$")
+
+
+def missing_shards(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Names of the shards (…-00001-of-00004.parquet) that a set of files lacks."""
+    names = {path.name for path in paths}
+    wanted: dict[str, None] = {}
+    for name in sorted(names):
+        if match := _SHARD.search(name):
+            stem = name[: match.start()]
+            wanted |= dict.fromkeys(f"{stem}-{i:05d}-of-{match[2]}.parquet" for i in range(int(match[2])))
+    return tuple(name for name in wanted if name not in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +56,19 @@ class Table:
             suits = place.path.suffix.lower() in SUFFIXES and self.columns.known_in(first_record(place.path))
             return (place.path,) if suits else ()
         paths = place.first(self.files)
-        return paths if paths and self.columns.known_in(first_record(paths[0])) else ()
+        if missing_shards(paths):
+            return ()
+        known = [path for path in paths if self.columns.known_in(first_record(path))]
+        if len(known) > 1 and not _SHARD.search(known[0].name):
+            names = ", ".join(path.name for path in known)
+            raise UserError(
+                f"{place.folder} holds several tables of this kind ({names}); name one with data.path"
+            )
+        return tuple(known)
 
     def lacks(self, place: Place) -> tuple[str, ...]:
-        """Nothing: a table is one file, there or not."""
-        return ()
+        """Shards that are missing beside others."""
+        return missing_shards(place.first(self.files)) if not place.path.is_file() else ()
 
     def refusal(self, place: Place) -> str:
         """Why this split can't be served."""

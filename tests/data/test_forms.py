@@ -429,6 +429,34 @@ def test_a_half_present_set_says_what_is_missing(scenes: Scenes) -> None:
         list(load("refcoco", path=folder))
 
 
+def test_a_missing_shard_is_a_half_present_set(scenes: Scenes) -> None:
+    folder = scenes.parquet("testA")
+    path = folder / "data" / "testA-00000-of-00001.parquet"
+    path.rename(path.with_name("testA-00000-of-00002.parquet"))
+    with pytest.raises(UserError, match=r"only half.*testA-00001-of-00002\.parquet is missing"):
+        list(load("refcoco", path=folder, split="testA"))
+
+
+def test_several_tables_in_one_folder_need_a_word(scenes: Scenes) -> None:
+    path = scenes.own()
+    path.with_name("other.jsonl").write_bytes(path.read_bytes())
+    with pytest.raises(UserError, match=r"several tables.*mine\.jsonl, other\.jsonl.*data\.path"):
+        list(load("jsonl", path=path.parent, image_root=scenes.images))
+
+
+def test_converted_grefcoco_marks_empty_and_several_targets(scenes: Scenes) -> None:
+    path = scenes.mdetr() / "finetune_refcoco_val.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["annotations"][0]["empty"] = True
+    content["annotations"].append({**content["annotations"][1], "id": 77})
+    folder = scenes.folder / "converted"
+    folder.mkdir()
+    write_json(folder / "finetune_grefcoco_val.json", content)
+    data = load("grefcoco_single", path=folder, image_root=scenes.images)
+    assert len(list(data)) == 2
+    assert data.excluded == {"no_target": 1, "multi_target": 1}
+
+
 def test_several_forms_in_one_folder_need_a_word(scenes: Scenes) -> None:
     folder = scenes.unc()
     scenes.qwen().joinpath("refcoco_val.jsonl").rename(folder / "refcoco_val.jsonl")
