@@ -14,7 +14,7 @@ from refadv_ablate.seeding import canonical
 
 @dataclass
 class BatchSize:
-    """Doubles after each full batch that fitted, halves on out-of-memory and stays below that."""
+    """Doubles after each batch that fitted, halves on out-of-memory and stays below that."""
 
     value: int
     highest: int
@@ -27,7 +27,7 @@ class BatchSize:
 
     def fitted(self, count: int) -> None:
         """A batch of so many went through."""
-        if self.grows and count >= self.value:
+        if self.grows and count * 2 > self.value:  # batches are cut between images
             self.value = min(self._ceiling, self.value * 2)
 
     def too_many(self, count: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class Replay:
     finish "error": missing, never wrong. Only an index is held in memory.
     """
 
+    durable: ClassVar[bool] = False  # the file itself is the store
     spec: ModelSpec
     path: Path
     _rows: _Index | None = field(default=None, init=False, repr=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +15,7 @@ from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.batching import BatchSize, arranged, collated, take, windows
 from refadv_ablate.models.budget import cost
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
+from refadv_ablate.models.local import best_device, free_memory, out_of_memory, quiet
 from refadv_ablate.models.preparing import Prepared, Preparer
 from refadv_ablate.models.vision import shared, vision_owner
 from refadv_ablate.seeding import generator
@@ -136,8 +135,7 @@ class Transformers:
     def close(self) -> None:
         """Frees the weights."""
         self._loaded = None
-        if "torch" in sys.modules:
-            free_memory()
+        free_memory()
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,13 +234,13 @@ def load(engine: Transformers) -> _Loaded:
     import torch
     import transformers
 
-    if not sys.stderr.isatty():
-        transformers.utils.logging.disable_progress_bar()
+    quiet()
     common = {"revision": spec.revision, "trust_remote_code": spec.trust_remote_code}
     device = engine.device or best_device()
     placed = {"device_map": engine.device_map} if engine.device_map else {}
     dtype = engine.dtype if engine.dtype != "auto" or device != "cpu" or engine.device_map else "float32"
     try:
+        transformers.AutoConfig.from_pretrained(source, **common)  # first: what it says is plainest
         processor = transformers.AutoProcessor.from_pretrained(source, **common)
         model = transformers.AutoModelForImageTextToText.from_pretrained(
             source, dtype=dtype, attn_implementation=engine.attn_implementation, **common, **placed
@@ -258,31 +256,3 @@ def load(engine: Transformers) -> _Loaded:
     eos = frozenset(int(token) for token in ends if token is not None)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(eos, default=0)
     return _Loaded(model, tokenizer, Preparer(processor, spec), spec, eos, pad)
-
-
-def best_device() -> str:
-    """cuda, mps or cpu."""
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether this is a lack of memory: the accelerator's, or the CPU allocator's."""
-    import torch
-
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
-
-
-def free_memory() -> None:
-    """Gives cached memory of the accelerator back."""
-    import torch
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

@@ -313,3 +313,147 @@ def checkpoint_size(folder: Path) -> int:
                 count *= side
             total += count
     return total
+
+
+# ── grounders without a chat ────────────────────────────────────────────────────────────────────
+
+
+def bert_tokenizer() -> Any:
+    """Word pieces of single letters and a few words, as BERT's."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertTokenizerFast
+
+    letters = [chr(c) for c in range(33, 127)]
+    words = sorted({word.lower() for line in WORDS for word in line.split() if word.isalpha()})
+    listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *words, *(f"##{c}" for c in letters)]
+    vocabulary = {word: number for number, word in enumerate(dict.fromkeys(listed))}
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B [SEP]",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    return BertTokenizerFast(tokenizer_object=made, vocab=vocabulary, do_lower_case=True)
+
+
+def dino_config(config_class: Any, vocabulary: int, **more: Any) -> Any:
+    from transformers import BertConfig, SwinConfig
+
+    backbone = SwinConfig(
+        image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 1, 2, 2], window_size=4,
+        out_features=["stage2", "stage3", "stage4"],
+    )  # fmt: skip
+    text = BertConfig(
+        vocab_size=vocabulary, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=128, pad_token_id=0,
+    )  # fmt: skip
+    return config_class(
+        backbone_config=backbone, text_config=text, num_queries=12, d_model=32, encoder_layers=1,
+        decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32,
+        decoder_ffn_dim=32, num_feature_levels=3, max_text_len=64, **more,
+    )  # fmt: skip
+
+
+def grounding_dino(folder: Path) -> Path:
+    from transformers import (
+        GroundingDinoConfig,
+        GroundingDinoForObjectDetection,
+        GroundingDinoImageProcessor,
+        GroundingDinoProcessor,
+    )
+
+    return _dino(
+        folder,
+        GroundingDinoConfig,
+        GroundingDinoForObjectDetection,
+        GroundingDinoImageProcessor,
+        GroundingDinoProcessor,
+    )
+
+
+def mm_grounding_dino(folder: Path) -> Path:
+    from transformers import (
+        GroundingDinoImageProcessor,
+        GroundingDinoProcessor,
+        MMGroundingDinoConfig,
+        MMGroundingDinoForObjectDetection,
+    )
+
+    return _dino(
+        folder,
+        MMGroundingDinoConfig,
+        MMGroundingDinoForObjectDetection,
+        GroundingDinoImageProcessor,
+        GroundingDinoProcessor,
+    )
+
+
+def _dino(folder: Path, config: Any, model: Any, images: Any, processor: Any) -> Path:
+    tokens = bert_tokenizer()
+    made = processor(images(size={"shortest_edge": 64, "longest_edge": 96}), tokens)
+    return save(folder, seeded(lambda: model(dino_config(config, len(tokens)))), made)
+
+
+def owlv2(folder: Path) -> Path:
+    from tokenizers import processors
+    from transformers import (
+        Owlv2Config,
+        Owlv2ForObjectDetection,
+        Owlv2ImageProcessor,
+        Owlv2Processor,
+        PreTrainedTokenizerFast,
+    )
+
+    backend = bpe(["!", "<|startoftext|>", "<|endoftext|>"])
+    backend.post_processor = processors.TemplateProcessing(
+        single="<|startoftext|> $A <|endoftext|>",
+        special_tokens=[("<|startoftext|>", 1), ("<|endoftext|>", 2)],
+    )
+    tokens = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<|startoftext|>", eos_token="<|endoftext|>", pad_token="!",
+        model_max_length=16,
+    )  # fmt: skip
+    text = {
+        "vocab_size": len(tokens), "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "max_position_embeddings": 16, "bos_token_id": 1, "eos_token_id": 2,
+        "pad_token_id": 0,
+    }  # fmt: skip
+    vision = {
+        "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "image_size": 64, "patch_size": 16,
+    }  # fmt: skip
+    config = Owlv2Config(text_config=text, vision_config=vision, projection_dim=16)
+    processor = Owlv2Processor(Owlv2ImageProcessor(size={"height": 64, "width": 64}), tokens)
+    return save(folder, seeded(lambda: Owlv2ForObjectDetection(config)), processor)
+
+
+def florence2(folder: Path) -> Path:
+    from transformers import (
+        BartConfig,
+        CLIPImageProcessor,
+        Florence2Config,
+        Florence2ForConditionalGeneration,
+        Florence2Processor,
+        Florence2VisionConfig,
+    )
+
+    special = ["<pad>", "<s>", "</s>", "<unk>", "<image>", *(f"<loc_{n}>" for n in range(1000))]
+    tokens = fast_tokenizer(special, {"image_token": "<image>"}, eos="</s>", bos_token="<s>")
+    vision = Florence2VisionConfig(
+        in_channels=3, depths=[1, 1, 1, 1], embed_dim=[8, 8, 16, 16], num_heads=[1, 1, 2, 2],
+        num_groups=[1, 1, 2, 2], window_size=4, projection_dim=16, drop_path_rate=0.0,
+    )  # fmt: skip
+    text = BartConfig(
+        vocab_size=len(tokens), d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=32,
+        decoder_ffn_dim=32, encoder_attention_heads=2, decoder_attention_heads=2,
+        max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=2, forced_eos_token_id=2,
+    )  # fmt: skip
+    config = Florence2Config(text_config=text, vision_config=vision, image_token_id=tokens.image_token_id)
+    images = CLIPImageProcessor(size={"height": 64, "width": 64}, do_center_crop=False)
+    images.image_seq_length = 5
+    model = seeded(lambda: Florence2ForConditionalGeneration(config))
+    tasks: dict[str, Any] = {"phrase_grounding": {}, "description_with_bboxes_or_polygons": {}}
+    return save(folder, model, Florence2Processor(images, tokens, post_processor_config=tasks), 2, 0)
