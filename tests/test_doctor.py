@@ -64,7 +64,7 @@ def test_a_model_in_its_frame_has_nothing_wrong(tmp_path):
     assert report.problems == ()
     text = report.text()
     assert "nothing looks wrong" in text
-    assert "read as [652.778, 125, 930.556, 325] in Relative(scale=1000, order='xyxy')" in text
+    assert "read as [652.778, 125, 930.556, 325] in 0–1000 of the image, x first" in text
     assert "→ pixels [470.0, 50.0, 670.0, 130.0]" in text
     assert "stored 720×400, sent 720×400, processed not reported" in text
     assert (tmp_path / "report.txt").read_text() == text + "\n"
@@ -81,8 +81,8 @@ def test_pictures_of_each_case_and_of_all(tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "likely"),
-    [(SWAPPED, "Relative(scale=1000, order='yxyx')"), (FRACTION, "Relative(scale=1, order='xyxy')"),
-     (PIXELS, "OriginalPixels()")],
+    [(SWAPPED, "0–1000 of the image, y first"), (FRACTION, "0–1 of the image, x first"),
+     (PIXELS, "pixels of the original image")],
 )  # fmt: skip
 def test_another_frame_that_fits_better_is_named(model, likely):
     report = diagnose(examples(), spec(Relative()), model, DIRECT, None)
@@ -131,7 +131,7 @@ def test_marks_are_understood():
     style = prompts.Style("som", candidates=DataCandidates())
     report = diagnose([], spec(Relative()), Says(lambda _: Reply("[1]")), style, None)
     assert report.problems == ()
-    assert "OriginalPixels()" in report.text()
+    assert "pixels of the original image" in report.text()
 
 
 def test_control_characters_never_reach_the_terminal():
