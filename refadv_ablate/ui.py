@@ -49,7 +49,12 @@ def serve(options: Mapping[str, Any], tracking: Mapping[str, Any]) -> int:
 
 def command(uri: str, host: str, port: int, allowed: str | None) -> tuple[list[str], dict[str, str]]:
     """The words and the environment that start the pages; the URI may hold a password, so it isn't a word."""
-    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {
+        **os.environ,
+        "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # eight worker processes that viewing has no use for
+    }
     environment.pop("MLFLOW_TRACKING_URI", None)
     path = database_file(uri)
     if path is not None:

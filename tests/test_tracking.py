@@ -556,6 +556,7 @@ def test_metrics_are_few_finite_and_none_is_the_folder_of_another() -> None:
         assert all(math.isfinite(value) for value in found.values())
         folders = {name.rsplit("/", 1)[0] for name in found}
         assert not folders & set(found)
+    assert logged.finite({"a": 0.7 - 0.5, "n": 1_234_567, "b": math.inf}) == {"a": 0.2, "n": 1_234_567}
     assert "acc50/delta" not in logged.metrics(nothing)
     assert logged.metrics(nothing)["acc50/original"] == 0.7
 
