@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,11 @@ class Box:
     y2: float
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(v) for v in astuple(self)):
-            raise ValueError(f"box {astuple(self)} has a value that is not finite")
+        # The sum of four finite corners may overflow only far beyond any image.
+        if not math.isfinite(self.x1 + self.y1 + self.x2 + self.y2):
+            raise ValueError(f"box {self.as_list()} has a value that is not finite")
         if self.x2 <= self.x1 or self.y2 <= self.y1:
-            raise ValueError(f"box {astuple(self)} has no area (needs x1 < x2 and y1 < y2)")
+            raise ValueError(f"box {self.as_list()} has no area (needs x1 < x2 and y1 < y2)")
 
     @classmethod
     def from_xywh(cls, x: float, y: float, width: float, height: float) -> Box:

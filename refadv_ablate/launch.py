@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from refadv_ablate.sweep import VARIABLE, CellState, Sweep
 from refadv_ablate.types import Comparison
 
 GOOD = ("done", "incomplete")
+MOST_LINES = 4
+"""Galleries named at the end of a sweep; the report links them all."""
 
 
 def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
@@ -148,8 +151,19 @@ def _pages(
     failures: Sequence[tuple[str, str]],
     cells: Sequence[CellState],
 ) -> list[str]:
-    """Figures and the run report in the sweep's folder; returns lines that say where they lie."""
-    return [f"results: {os.path.relpath(sweep.folder)}"]
+    """The run report in the sweep's folder; returns lines that say where to look."""
+    from refadv_ablate.report import run_report
+
+    told = sweep.facts()
+    meta = {key: told[key] for key in ("command", "seed", "version", "versions", "started") if key in told}
+    folders = [Path(cell.folder) for cell in cells if cell.state in GOOD]
+    pages = run_report.write(sweep.folder, comparisons, failures, meta, folders)
+    lines = [f"report: {os.path.relpath(pages[0])}"]
+    galleries = [folder / "gallery.html" for folder in folders if (folder / "gallery.html").exists()]
+    lines += [f"gallery: {os.path.relpath(path)}" for path in galleries[:MOST_LINES]]
+    if len(galleries) > MOST_LINES:
+        lines.append(f"and {len(galleries) - MOST_LINES} more galleries, linked in the report")
+    return lines
 
 
 def _list_cells(words: Sequence[str], multirun: bool) -> int:

@@ -167,7 +167,7 @@ def test_a_failed_cell_leaves_its_reason_and_the_others_go_on(tmp_path):
     assert "failed" in done.stdout
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
 def test_parallel_jobs_on_a_fresh_log_and_store(tmp_path, launcher):
     words = ["-m", "perturb=bow,fixed", "limit=8", "gallery=0", f"hydra/launcher={launcher}"]
     done = command(words, tmp_path)
