@@ -84,5 +84,8 @@ class Sweep:
 
 
 def slugify(text: str) -> str:
-    """Letters, digits, dot, dash and underscore; anything else becomes one dash."""
-    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.") or "x"
+    """Letters, digits, dot, dash and underscore; anything else becomes one dash.
+
+    No "=": such a folder could not be given back as `path=…` without quotes.
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "x"
