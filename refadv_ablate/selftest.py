@@ -18,6 +18,7 @@ from refadv_ablate.types import (
     Comparison,
     Data,
     Estimate,
+    Example,
     Json,
     Model,
     ModelSpec,
@@ -52,6 +53,26 @@ class _Quiet:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A small data set that is made once and gone through many times."""
+
+    name: str
+    examples: tuple[Example, ...]
+
+    @classmethod
+    def of(cls, data: Data) -> Held:
+        """All examples of the data."""
+        return cls(data.name, tuple(data))
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
+    def fingerprint(self) -> Mapping[str, Json]:
+        """Nothing that is stored depends on it."""
+        return {"held": len(self.examples)}
+
+
+@dataclass(frozen=True)
 class Subject:
     """A model under test, as a run would build it."""
 
@@ -67,6 +88,7 @@ def selftest(
     subjects: Sequence[Subject], operators: Mapping[str, Operator], data: Data, seed: int
 ) -> Iterator[Check]:
     """Asks each model through the whole pipeline and compares what is measured with what must be."""
+    data = Held.of(data)
     rows = {
         label: [perturbed_to_json(each) for each in texts.perturb_all(data, label, operator, seed)]
         for label, operator in operators.items()
