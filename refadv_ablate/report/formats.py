@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -47,7 +48,7 @@ def latex(table: Table) -> str:
             r"% needs \usepackage{booktabs}",
             r"\begin{table*}",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
-            rf"\caption{{{escape(table.title)}. {notes}}}",
+            rf"\caption{{{escape(_UNNUMBERED.sub('', table.title))}. {notes}}}",
             rf"\label{{tab:{table.name}}}",
             rf"\begin{{tabular}}{{@{{}}{'l' * _left(table)}{'r' * len(table.columns)}@{{}}}}",
             r"\toprule",
@@ -153,6 +154,10 @@ def _published(line: Line, column: Column) -> str:
 # ── LaTeX ───────────────────────────────────────────────────────────────────────────────────────
 
 
+# LaTeX numbers tables by itself
+_UNNUMBERED = re.compile(r"^Table \d+: ")
+
+
 def _latex_row(cells: Iterable[str]) -> str:
     return " & ".join(escape(cell) for cell in cells) + r" \\"
 
@@ -170,8 +175,8 @@ def _latex_groups(table: Table, groups: Sequence[tuple[str, int]]) -> Iterator[s
 def _latex_lines(table: Table) -> Iterator[str]:
     blank = [""] * _left(table)
     for line, new in _section_starts(table):
-        if new and line is not table.lines[0]:
-            yield r"\addlinespace"
+        if line is not table.lines[0]:
+            yield r"\addlinespace" if new else r"\addlinespace[1.5pt]"
         values = [line.values.get(column.key) for column in table.columns]
         best = [table.is_best(line, column) for column in table.columns]
         yield _latex_cells(map(escape, line.labels), map(_latex_value, values, best))

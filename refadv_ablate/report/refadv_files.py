@@ -134,8 +134,9 @@ def _box(line: Mapping[str, Json], name: str) -> Box | None:
         return None
     if not isinstance(parts, list) or len(parts) != 4:
         raise FieldError(f"{name!r} needs four numbers, not {shown(value)}")
+    numbers = [_real(name, part) for part in parts]
     try:
-        return Box(*(_real(name, part) for part in parts))
+        return Box(*numbers)
     except ValueError as error:
         raise FieldError(f"{name!r}: {error}") from error
 

@@ -81,7 +81,7 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
         if "acc50" in comparison.deltas:
             values |= dict(_checks(comparison.deltas["acc50"]))
         lines.append(_line(comparison, values))
-    return _table("metrics", "Other metrics and checks", columns, lines)
+    return _table("metrics", "Other metrics and checks", columns, lines, NOTE)
 
 
 def _checks(delta: Delta) -> Iterator[tuple[str, Value]]:
@@ -119,7 +119,7 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
             labels = (*line.labels, f"{part.by} {part.label}")
             lines.append(Line(labels, values, " · ".join(line.labels), ranked=False))
     note = "Parts are explored, not tested: no p. Below 10 images read nothing into them."
-    return _table("parts", "By kind of example", columns, lines, note)
+    return _table("parts", "By kind of example", columns, lines, NOTE, note)
 
 
 def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Line], *notes: str) -> Table:
@@ -130,7 +130,7 @@ def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Lin
         heads = heads[:2] + heads[3:]
         lines = [Line(x.labels[:2] + x.labels[3:], x.values, x.section, x.ranked) for x in lines]
         notes = (*notes, f"Prompt: {prompts.pop()}.")
-    return Table(name, title, heads, tuple(columns), tuple(lines), notes=notes or (NOTE,))
+    return Table(name, title, heads, tuple(columns), tuple(lines), notes=notes)
 
 
 def _line(comparison: Comparison, values: dict[str, Value]) -> Line:

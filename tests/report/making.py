@@ -17,7 +17,13 @@ def estimate(value: float | None, half: float | None = 0.04, note: str = "", n: 
 
 def delta(metric: str, original: float, perturbed: float, **more: object) -> Delta:
     change = perturbed - original
-    values = {"p": 0.0001, "p_holm": 0.0004, "p_mcnemar": 0.001, "right_to_wrong": 20.0, "wrong_to_right": 6.0}
+    values = {
+        "p": 0.0001,
+        "p_holm": 0.0004,
+        "p_mcnemar": 0.001,
+        "right_to_wrong": 20.0,
+        "wrong_to_right": 6.0,
+    }
     return Delta(metric, estimate(original), estimate(perturbed), estimate(change), **(values | more))  # type: ignore[arg-type]
 
 

@@ -1,0 +1,55 @@
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from refadv_ablate.report.tables import console
+from refadv_ablate.types import Delta, Estimate
+from tests.report.making import comparison, estimate
+
+
+def shown(*args, width=80, **more) -> str:
+    screen = Console(width=width, record=True, file=io.StringIO())
+    screen.print(console(*args, **more))
+    return screen.export_text()
+
+
+def test_a_cell_says_everything_that_its_numbers_rest_on():
+    text = shown([comparison()], width=120)
+    for part in (
+        "listener on shapes, prompt direct",
+        "58.3 → 41.5",
+        "−16.8 [−20.8, −12.8]",
+        "<0.001",
+        "98 of 100 examples paired (98%) on 49 images",
+        "right→wrong 20, wrong→right 6",
+        "no box 2 / 1",
+        "no answer 2 / 2",
+    ):
+        assert part in text, part
+
+
+def test_it_fits_a_terminal_of_80_characters_with_nothing_cut():
+    cells = [comparison(operator=name) for name in ("bow", "fixed", "descriptor_deletion")]
+    text = shown(cells)
+    assert "…" not in text
+    assert text.count("−16.8 [−20.8, −12.8]") == 3
+
+
+def test_what_is_not_there_says_why():
+    none = Estimate(None, None, None, 0, 0, note="no examples answered in both conditions")
+    missing = replace(comparison(), deltas={"acc50": Delta("acc50", none, none, none)}, paired=0)
+    one = Delta("acc50", estimate(1.0), estimate(0.0), estimate(-1.0, None, "one image: no interval"))
+    text = shown([missing, replace(comparison(), deltas={"acc50": one})], width=120)
+    assert "n/a → n/a" in text
+    assert "n/a (no examples answered in both" in text
+    assert "−100.0 [n/a] (one image)" in text
+
+
+def test_warnings_name_their_cell_and_failures_their_reason_without_markup():
+    cells = [comparison(warnings=("the [red]frame[/red] is contradicted",)), comparison(operator="fixed")]
+    text = shown(cells, [("a · b", "the server [bold] said no")], width=120)
+    assert "listener · shapes · direct · bow: the [red]frame[/red] is contradicted" in text
+    assert "1 of 3 cells failed:" in text
+    assert "the server [bold] said no" in text
+    assert shown([], []).strip() == ""

@@ -1,0 +1,256 @@
+"""The gallery as a file, and as a browser shows it."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from PIL import Image
+
+from refadv_ablate.images import BytesImage, encode
+from refadv_ablate.records import write_records
+from refadv_ablate.report import gallery
+from refadv_ablate.report.thumbnails import INLINE_BYTES, small
+from tests.report.making import NASTY, records
+
+
+def noisy(key: str, size=(640, 480), seed=0) -> BytesImage:
+    import numpy as np
+
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype="uint8")
+    return BytesImage(encode(Image.fromarray(pixels), "jpeg", 90), key)
+
+
+def pairs(n: int):
+    return list(zip(records(n), records(n, seed=1, condition="bow", hit=0.4), strict=True))
+
+
+def images(n: int, size=(160, 120)):
+    kept = {f"image{i}": noisy(f"image{i}", size, i) for i in range((n + 1) // 2)}
+    return {r.example_id: kept[r.image_key] for r in records(n)}
+
+
+def data_of(page: str, name: str):
+    block = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page, re.DOTALL)
+    return json.loads(block[1])
+
+
+# ── the file ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_is_self_contained_and_holds_every_image_once(tmp_path):
+    path = gallery.write(tmp_path / "g.html", pairs(20), images(20).get, title="t")
+    page = path.read_text(encoding="utf-8")
+    assert not re.search(r'(?:src|href)="(?!data:)', page)
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+    assert page.count('<script type="text/plain" id="img-') == 10
+    assert "default-src &#x27;none&#x27;" in page
+
+
+def test_no_text_can_leave_its_data_block(tmp_path):
+    title = "</title><script>alert(1)</script> @@DATA@@ @@SCRIPT@@"
+    path = gallery.write(tmp_path / "g.html", pairs(10), lambda _id: None, title=title)
+    page = path.read_text(encoding="utf-8")
+    assert page.count("</script>") == page.count("<script")
+    assert page.count("<script>") == 1
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    cards = data_of(page, "cards-0")
+    assert cards[4]["words"][0][0][1].startswith(NASTY[4][:7])
+
+
+def test_half_a_surrogate_pair_does_not_break_the_page(tmp_path):
+    original, perturbed = pairs(1)[0]
+    path = gallery.write(
+        tmp_path / "g.html", [(original, replace(perturbed, text="cut \ud83d"))], lambda _id: None, title="x"
+    )
+    assert data_of(path.read_text(encoding="utf-8"), "cards-0")[0]["p"]["text"] == "cut \ud83d"
+
+
+def test_a_card_says_what_happened():
+    original, perturbed = pairs(3)[2]
+    assert gallery.flip(replace(original, iou=0.5), replace(perturbed, iou=0.49)) == "rw"
+    assert gallery.flip(replace(original, iou=0.4), replace(perturbed, iou=0.5)) == "wr"
+    assert gallery.flip(replace(original, iou=0.9), replace(perturbed, iou=0.5)) == "rr"
+    assert gallery.flip(replace(original, iou=0.0), replace(perturbed, iou=0.4)) == "ww"
+    assert gallery.flip(replace(original, iou=None), replace(perturbed, iou=0.4)) == "na"
+
+
+def test_a_limited_gallery_keeps_flips_and_says_how_many_there_were(tmp_path):
+    kinds = ["rr", "rw", "ww", "rr", "wr", "rr", "rr", "rw"]
+    assert gallery.choose(kinds, None) == list(range(8))
+    assert gallery.choose(kinds, 3) == [1, 4, 7]
+    kept = gallery.choose(kinds, 5)
+    assert {1, 4, 7} < set(kept)
+    assert kept == sorted(kept)
+    page = gallery.write(tmp_path / "g.html", pairs(60), lambda _id: None, title="t", most=12).read_text()
+    about = data_of(page, "about")
+    assert about["total"] == 60
+    assert sum(count for _, count in about["kinds"].values()) == 60
+    assert len(data_of(page, "cards-0")) == 12
+
+
+def test_pairs_meet_in_any_order_and_with_several_draws():
+    first = list(records(4))
+    second = [replace(r, draw=draw) for draw in (0, 1) for r in records(4, seed=1, condition="bow")]
+    found = list(gallery.pairs_of([*second[:3], *first, *second[3:]]))
+    assert len(found) == 8
+    assert all(a.example_id == b.example_id and a.condition == "original" for a, b in found)
+    assert {(b.example_id, b.draw) for _, b in found} == {(r.example_id, r.draw) for r in second}
+
+
+def test_thumbnails_stay_small_even_of_noise():
+    assert len(small(noisy("n", (2000, 1500)))) <= INLINE_BYTES
+    with Image.open(__import__("io").BytesIO(small(noisy("n", (40, 30))))) as picture:
+        assert picture.size == (40, 30)  # never enlarged
+
+
+def test_images_can_lie_in_a_folder_and_old_ones_go(tmp_path):
+    for n in (6, 2):
+        path = gallery.write(tmp_path / "g.html", pairs(n), images(n).get, title="t", images="folder")
+        assert len(list((tmp_path / "g_images").iterdir())) == n // 2
+    sources = re.findall(r'id="img-\d+">(.*?)</script>', path.read_text(encoding="utf-8"))
+    assert all((tmp_path / source).is_file() for source in sources)
+    assert len(sources) == 1
+
+
+def test_an_unreadable_image_leaves_the_rest(tmp_path):
+    broken = {r.example_id: BytesImage(b"not an image", r.image_key) for r in records(4)}
+    page = gallery.write(tmp_path / "g.html", pairs(4), broken.get, title="t").read_text(encoding="utf-8")
+    assert [card["img"] for card in data_of(page, "cards-0")] == [None] * 4
+
+
+def test_a_cells_folder_becomes_a_page(tmp_path):
+    class Drawn:
+        name = "drawn"
+
+        def __iter__(self):
+            from types import SimpleNamespace
+
+            refs = images(10)
+            return iter(SimpleNamespace(id=key, image=image) for key, image in refs.items())
+
+    write_records(tmp_path / "predictions.jsonl", [r for pair in pairs(10) for r in pair])
+    (tmp_path / "summary.json").write_text('{"operator": "bow", "model": "m", "data": "d", "prompt": "cot"}')
+    page = gallery.from_cell(tmp_path, Drawn(), most=4).read_text(encoding="utf-8")
+    assert "<title>bow · m · d · cot</title>" in page
+    assert all(card["img"] is not None for card in data_of(page, "cards-0"))
+
+
+# ── the browser ─────────────────────────────────────────────────────────────────────────────────
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    import shutil
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as p:
+        running = p.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        yield running
+        running.close()
+
+
+def opened(browser, path, width=1280, height=900):
+    """A page without network, and the list of what went wrong on it."""
+    page = browser.new_context(viewport={"width": width, "height": height}, offline=True).new_page()
+    wrong: list[str] = []
+    page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: wrong.append(str(e)))
+    page.on("dialog", lambda d: (wrong.append(f"dialog {d.message}"), d.dismiss()))
+    page.goto(path.as_uri())
+    page.wait_for_selector(".card")
+    return page, wrong
+
+
+@pytest.mark.browser
+def test_a_browser_shows_texts_as_texts_and_runs_none(tmp_path, browser):
+    path = gallery.write(tmp_path / "g.html", pairs(10), images(10).get, title=NASTY[0])
+    page, wrong = opened(browser, path)
+    assert page.inner_text("h1") == NASTY[0]
+    shown = page.inner_text("#grid")
+    assert "<script>alert('x')</script>" in shown
+    assert "الكلب" in shown
+    assert page.locator("#grid script, #grid img[src=x]").count() == 0
+    assert page.locator(".card img").count() == 10
+    assert page.evaluate("[...document.images].every((i) => i.complete && i.naturalWidth > 0)")
+    assert wrong == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_filters_search_pages_and_keys_work(tmp_path, browser):
+    from playwright.sync_api import expect
+
+    both = pairs(3000)
+    path = gallery.write(tmp_path / "g.html", both, images(40).get, title="t")
+    page, wrong = opened(browser, path)
+    where = page.locator("#where")
+    assert page.locator(".card").count() == 24
+    kinds = [gallery.flip(*pair) for pair in both]
+    page.keyboard.press("1")
+    assert page.inner_text("#where") == f"1–24 of {kinds.count('rw'):,}"
+    page.keyboard.press("n")
+    assert page.inner_text("#where").startswith("25–48 of")
+    page.click("text=clear")
+    expect(where).to_contain_text("3,000")
+    page.keyboard.press("/")
+    page.keyboard.type("NUMBER 2999")
+    expect(page.locator(".card")).to_have_count(1)
+    page.fill("#q", "")
+    page.select_option("#neg", "1")
+    expect(where).to_contain_text("of 600")
+    page.select_option("#neg", "")
+    page.select_option("#n", "4-6")
+    wanted = sum(4 <= a.distractors <= 6 for a, _ in both)
+    expect(where).to_contain_text(f"of {wanted:,}")
+    page.select_option("#n", "")
+    page.fill("#low", "0.9")
+    wanted = sum((a.iou or 0) >= 0.9 for a, _ in both)
+    expect(where).to_contain_text(f"of {wanted:,}")
+    assert wrong == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_an_example_opens_large_and_the_arrows_go_on(tmp_path, browser):
+    path = gallery.write(tmp_path / "g.html", pairs(30), images(30).get, title="t")
+    page, wrong = opened(browser, path)
+    page.locator("body").press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert "case00001" in page.inner_text("dialog")
+    page.keyboard.press("ArrowRight")
+    assert "case00002" in page.inner_text("dialog")
+    for _ in range(25):
+        page.keyboard.press("ArrowRight")
+    assert "case00027" in page.inner_text("dialog")  # across the page break
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.querySelector('dialog').open")
+    assert page.evaluate("document.activeElement.textContent.includes('case00027')")
+    assert wrong == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_it_fits_a_phone(tmp_path, browser):
+    long = [
+        (replace(a, expression="unbreakable" * 30), replace(b, text="x" * 3000, category="y" * 300))
+        for a, b in pairs(4)
+    ]
+    path = gallery.write(tmp_path / "g.html", long, images(4).get, title="t" * 200)
+    page, wrong = opened(browser, path, 390, 844)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#q").is_visible()
+    assert wrong == []
+    page.context.close()

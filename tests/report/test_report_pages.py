@@ -1,0 +1,275 @@
+"""One page a sweep, comparisons of two runs, and the command itself."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from refadv_ablate.errors import UserError
+from refadv_ablate.records import write_records
+from refadv_ablate.report import compare, run_report
+from refadv_ablate.report.command import run
+from refadv_ablate.report.pages import Content, headlines, html_page
+from refadv_ablate.report.runs import from_log
+from refadv_ablate.report.sources import Names, from_files
+from refadv_ablate.report.study import study
+from tests.report.making import NASTY, comparison, delta, records
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """Two models × three perturbations × two data sets, as a sweep leaves them."""
+    root = tmp_path_factory.mktemp("results")
+    for model in ("alpha", "beta"):
+        for data in ("shapes", "ref_adv_s"):
+            for label in ("bow", "fixed", "descriptor_deletion"):
+                folder = root / "cells" / f"{model}--{data}--{label}"
+                seed = len(model) + len(data) + len(label)
+                both = [*records(60, seed=seed), *records(60, seed=seed + 1, condition=label, hit=0.4)]
+                write_records(folder / "predictions.jsonl", both)
+                names = {"model": model, "data": data, "prompt": "direct", "operator": label, "planned": 60}
+                (folder / "summary.json").write_text(
+                    json.dumps({**names, "warnings": [f"heard <b>{label}</b>"]})
+                )
+    return root
+
+
+def test_a_sweep_becomes_one_page_in_html_and_markdown(results, tmp_path):
+    cells = from_files([results])
+    found = study(cells, slices=("distractors",), n_boot=200)
+    meta = {
+        "title": "sweep <&> one",
+        "command": "python -m refadv_ablate -m model=alpha,beta",
+        "versions": '{"python": "3.11"}',
+        "seed": 0,
+        "empty": None,
+    }
+    pages = run_report.write(
+        tmp_path, found.comparisons, [("alpha · x", "no <answer>")], meta, [c.path.parent for c in cells]
+    )
+    html, markdown = (page.read_text(encoding="utf-8") for page in pages)
+    for text in (
+        "python -m refadv_ablate -m model=alpha,beta",
+        "python 3.11",
+        "Of 12 cells accuracy falls in",
+        "alpha · x",
+    ):
+        assert text in html, text
+        assert text.replace("_", r"\_") in markdown or text in markdown, text
+    assert html.count("<svg") >= 5
+    assert "<script" not in html
+    assert "no &lt;answer&gt;" in html
+    assert "heard &lt;b&gt;bow&lt;/b&gt;" in html
+    assert "<b>bow" not in markdown
+    assert not re.search(r'(?:src|href)="https?:', html.replace('xlink="http://www.w3.org/1999/xlink"', ""))
+    for name in re.findall(r"\]\((figures/[^)]+)\)", markdown):
+        assert (tmp_path / name).is_file()
+    written = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert {
+        "results.csv",
+        "results.tex",
+        "results.md",
+        "results.json",
+        "results.html",
+        "table6.tex",
+    } <= written
+    assert len(json.loads((tmp_path / "comparisons.json").read_text())["comparisons"]) == 12
+
+
+def test_a_page_without_cells_has_the_differences_only(tmp_path):
+    pages = run_report.write(tmp_path, [comparison()], (), {"title": "t"})
+    assert "Original against perturbed" in pages[0].read_text(encoding="utf-8")
+    assert not (tmp_path / "tables" / "table1.csv").exists()
+    empty = run_report.write(tmp_path / "none", [], [("a", "why")], {})
+    assert "Failed: 1" in empty[0].read_text(encoding="utf-8")
+
+
+def test_a_headline_is_no_surer_than_the_test():
+    lost = comparison()
+    unsure = comparison(deltas={"acc50": delta("acc50", 0.5, 0.45, p=0.03, p_holm=0.06)})
+    better = comparison(deltas={"acc50": delta("acc50", 0.3, 0.5)})
+    said = headlines([lost, unsure, better])
+    assert "accuracy falls, Δ −16.8 [−20.8, −12.8] points" in said[0]
+    assert "no change that can be told from chance (p 0.060), Δ −5.0" in said[1]
+    assert "accuracy rises" in said[2]
+    assert headlines([lost] * 5 + [unsure] * 2) == [
+        "Of 7 cells accuracy falls in 5, rises in 0; in 2 no change can be told from chance (p ≥ 0.05, Holm)."
+    ]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_every_text_of_a_page_is_escaped(text):
+    cell = comparison(model=text, data=text, operator=text, warnings=(text,))
+    meta = {"command": text, text: text}
+    html = html_page(Content(text, [cell], [], [], [(text, text)], [(text, text)], meta, [(text, text)]))
+    assert "<script" not in html
+    assert "<img" not in html
+    assert html.count("<html") == 1
+
+
+# ── comparing ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_models_are_paired_on_the_same_examples(results, tmp_path):
+    cells = from_files([results])
+    a = [c for c in cells if c.names.model == "alpha"]
+    b = [c for c in cells if c.names.model == "beta"]
+    matched = compare.match(a, b, seed=0, n_boot=200)
+    assert len(matched) == 8  # two data sets × (original, three perturbations)
+    first = next(m for m in matched if m.condition == "bow")
+    left = {r.example_id: r.iou for r in first.a.records() if r.condition == "bow"}
+    right = {r.example_id: r.iou for r in first.b.records() if r.condition == "bow"}
+    wanted = sum((right[i] >= 0.5) - (left[i] >= 0.5) for i in left) / len(left)
+    assert first.comparison.deltas["acc50"].delta.value == pytest.approx(wanted)
+    assert first.comparison.model == "alpha → beta"
+    pages = compare.write(tmp_path, matched[:2], most=10)
+    html = pages[0].read_text(encoding="utf-8")
+    assert "alpha against beta" in html
+    assert "By kind of example" in html
+    assert 'href="gallery.html"' in html
+    assert "beta − alpha" in (tmp_path / "tables" / "results.md").read_text(encoding="utf-8")
+    assert (tmp_path / "gallery_2.html").is_file()
+
+
+def test_other_words_or_other_data_are_told(results, tmp_path):
+    write_records(
+        tmp_path / "c" / "predictions.jsonl", [*records(60, seed=9), *records(50, seed=77, condition="bow")]
+    )
+    (other,) = from_files([tmp_path / "c"], Names(model="gamma", data="shapes", prompt="direct"))
+    a = [c for c in from_files([results]) if c.names.data == "shapes" and "bow" in c.arms]
+    (bow,) = [m for m in compare.match(a[:1], [other], seed=0, n_boot=0) if m.condition == "bow"]
+    said = " ".join(bow.comparison.warnings)
+    assert "examples were asked with other words in b than in a" in said
+    assert "a has 60 answers, b 50: only common examples are compared" in said
+    (elsewhere,) = from_files([tmp_path / "c"], Names(model="gamma", data="other", prompt="direct"))
+    with pytest.raises(UserError, match="no example in common"):
+        compare.match(a, [elsewhere], seed=0, n_boot=0)
+
+
+# ── the command ─────────────────────────────────────────────────────────────────────────────────
+
+
+def config(**own: object):
+    from omegaconf import OmegaConf
+
+    from refadv_ablate import assets
+
+    composed = assets.compose([])
+    OmegaConf.set_struct(composed, False)
+    defaults = OmegaConf.load(assets.asset_dir("conf") / "command" / "report.yaml")
+    composed["report"] = OmegaConf.merge(defaults, own)
+    return composed
+
+
+def test_the_command_writes_tables_figures_and_pages(results, tmp_path, capsys):
+    own = {
+        "path": str(results),
+        "to": str(tmp_path / "out"),
+        "resamples": 200,
+        "formats": ["csv"],
+        "gallery": 5,
+    }
+    assert run(config(**own)) == 0
+    said = capsys.readouterr().out
+    assert "alpha on ref_adv_s, prompt direct" in said
+    assert "Table 6: Ref-Adv-s" in said
+    assert said.splitlines()[-2:] == [f"{tmp_path}/out/report.html", f"{tmp_path}/out/report.md"]
+    assert {p.suffix for p in (tmp_path / "out" / "tables").iterdir()} == {".csv"}
+    assert len(list((tmp_path / "out" / "galleries").glob("*/gallery.html"))) == 3
+
+
+def test_the_published_check_through_the_command(shared, tmp_path, capsys):
+    path = shared / "data" / "ref_adv_s_predictions.tsv"
+    names = {"model": "Qwen2.5-VL-72B-Instruct", "prompt": "cot"}
+    run(config(path=str(path), to=str(tmp_path), names=names, tables=[6], formats=["markdown"]))
+    text = (tmp_path / "tables" / "table6.md").read_text(encoding="utf-8")
+    for value in (
+        "52.4 [",
+        "39.0 [",
+        "18.3 [",
+        "56.9 [",
+        "47.9 [",
+        "38.8 [",
+        "*52.4 (0.0 ✓)*",
+        "*38.8 (0.0 ✓)*",
+    ):
+        assert value in text
+    assert "52.4 ✓" in capsys.readouterr().out
+
+
+def test_comparing_by_command(results, tmp_path, capsys):
+    sides = {
+        side: str(results / "cells" / f"{model}--shapes--bow")
+        for side, model in (("a", "alpha"), ("b", "beta"))
+    }
+    run(config(action="compare", **sides, to=str(tmp_path), resamples=200))
+    assert "Δ = b − a" in capsys.readouterr().out
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"source": "fils"}, "source"),
+        ({"formats": ["pdf"]}, "report.formats has no 'pdf'"),
+        ({"tables": [5]}, "report.tables=5"),
+        ({"action": "compare", "a": "x"}, "needs two sides"),
+        ({"action": "compare", "a": "x", "b": "y", "source": "store"}, "takes source=files or source=mlflow"),
+        ({"path": "nowhere"}, "no such file or folder: nowhere"),
+    ],
+)
+def test_mistakes_are_one_sentence(own, said):
+    with pytest.raises(UserError, match=said):
+        run(config(**own))
+
+
+class _Log:
+    """What an MLflow client answers, for a sweep with two cells of which one has predictions."""
+
+    def __init__(self, cells: Path) -> None:
+        self.folders = {"r1": next(iter(sorted(cells.iterdir())))}
+
+    def get_experiment_by_name(self, name):
+        from types import SimpleNamespace as Space
+
+        return Space(experiment_id="1") if name == "refadv-ablate" else None
+
+    def get_run(self, run_id):
+        from types import SimpleNamespace as Space
+
+        if run_id == "gone":
+            raise ValueError("Run 'gone' not found")
+        return Space(info=Space(experiment_id="1", run_id=run_id), data=Space(tags={}))
+
+    def search_runs(self, experiments, filter_string="", **more):
+        if not filter_string:
+            return [self.get_run("sweep")]
+        return [self.get_run(name) for name in ("r2", "r1")] if "'sweep'" in filter_string else []
+
+    def list_artifacts(self, run_id):
+        from types import SimpleNamespace as Space
+
+        folder = self.folders.get(run_id)
+        return [Space(path=path.name) for path in folder.iterdir()] if folder else []
+
+    def download_artifacts(self, run_id, name, folder):
+        import shutil
+
+        return shutil.copy(self.folders[run_id] / name, folder)
+
+
+def test_logged_runs_are_fetched_from_the_newest_sweep(results, tmp_path):
+    from types import SimpleNamespace as Space
+
+    tracker = Space(client=_Log(results / "cells"), experiment="refadv-ablate")
+    (cell,) = from_log(tracker, [], tmp_path / "a")
+    assert (cell.names.model, cell.operators) == ("alpha", ["bow"])
+    assert [c.names.data for c in from_log(tracker, ["r1"], tmp_path / "b")] == ["ref_adv_s"]
+    for wrong, said in ((["gone"], "the log has no run 'gone'"), (["r2"], "have logged no predictions")):
+        with pytest.raises(UserError, match=said):
+            from_log(tracker, wrong, tmp_path / "c")
+    with pytest.raises(UserError, match="no experiment 'else'"):
+        from_log(Space(client=tracker.client, experiment="else"), [], tmp_path / "d")
+    with pytest.raises(UserError, match="tracking=none keeps no runs"):
+        from_log(Space(), [], tmp_path / "e")
