@@ -16,8 +16,8 @@ DAY = 86_400.0
 
 
 def run(cfg: Any) -> int:
-    """Reads its keys under cfg.store; see conf/command/store.yaml."""
-    options = dict(cfg.store)
+    """Reads its keys under cfg.command (see conf/command/store.yaml), and cfg.store as the main job does."""
+    options = {**cfg.command, "store": cfg.store}
     actions: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
         "stats": stats,
         "export": export,
@@ -51,7 +51,7 @@ def stats(options: Mapping[str, Any]) -> None:
     from refadv_ablate.database import TABLES, shown
 
     database = _open(options)
-    print(f"{shown(database.url)}: {_megabytes(database.size())} on disk")
+    print(f"{shown(database.url)}: {_room(database.size())} on disk")
     for name, table in TABLES.items():
         column = table.c
         size = sa.func.sum(sa.func.length(column.value))
@@ -62,7 +62,7 @@ def stats(options: Mapping[str, Any]) -> None:
         print(f"{sum(row[1] for row in rows):,} {name}")
         for model, count, first, last, characters in rows:
             label = model or "(no model named)"
-            print(f"  {count:>10,}  {label:<32} {_day(first)} … {_day(last)}  {_megabytes(characters)}")
+            print(f"  {count:>10,}  {label:<32} {_day(first)} … {_day(last)}  {_room(characters)}")
     database.close()
 
 
@@ -118,7 +118,7 @@ def prune(options: Mapping[str, Any]) -> None:
     else:
         count = database.remove("replies", where)
         database.compact()
-        print(f"{count:,} answers deleted; {_megabytes(database.size())} on disk")
+        print(f"{count:,} answers deleted; {_room(database.size())} on disk")
     database.close()
 
 
@@ -159,5 +159,5 @@ def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def _room(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -15,8 +15,8 @@ from refadv_ablate.tracking_uri import database_file, tracking_uri
 
 
 def run(cfg: Any) -> int:
-    """Reads its keys under cfg.ui, and where the log lies under cfg.tracking; blocks while it serves."""
-    options = dict(cfg.ui)
+    """Reads its keys under cfg.command, and where the log lies under cfg.tracking; blocks while it serves."""
+    options = dict(cfg.command)
     actions = {"serve": serve, "log": send}
     action = str(options["action"])
     if action not in actions:

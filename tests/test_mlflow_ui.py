@@ -197,7 +197,7 @@ MLFLOW = {"_target_": "refadv_ablate.tracking.MlflowTracker", "uri": None, "expe
 def config(**options: object) -> SimpleNamespace:
     keys = {"action": "serve", "host": "127.0.0.1", "port": 0, "allowed_hosts": None, "path": None}
     tracking = options.pop("tracking", MLFLOW)
-    return SimpleNamespace(ui={**keys, **options}, tracking=tracking)
+    return SimpleNamespace(command={**keys, **options}, tracking=tracking)
 
 
 def test_mistakes_are_one_sentence(

@@ -359,7 +359,7 @@ def test_a_changed_byte_or_a_misplaced_answer_is_found(tmp_path: Path) -> None:
 
 def command(action: str, store: Path | str, **options: object) -> None:
     defaults = {"path": None, "model": None, "older_than_days": None, "dry_run": False}
-    run(SimpleNamespace(store={**defaults, "action": action, "store": str(store), **options}))
+    run(SimpleNamespace(store=str(store), command={**defaults, "action": action, **options}))
 
 
 def large(path: Path) -> None:
