@@ -1,4 +1,4 @@
-"""The untrained checkpoint: configuration, tokenizer and processor of an InternVL of about 1.5M parameters."""
+"""The untrained checkpoint: configuration, tokenizer and processor of an InternVL of 2M parameters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ CELLS = int(SIDE / PATCH * DOWNSAMPLE)
 STEP = 10
 BINS = 1000 // STEP + 1
 """Coordinates are written in steps of 10 thousandths: 101 number tokens."""
-PROMPT = "Please provide the bounding box coordinate of the region this sentence describes: <ref>{expression}</ref>"
+PROMPT = (
+    "Please provide the bounding box coordinate of the region this sentence describes: "
+    "<ref>{expression}</ref>"
+)
 """The prompt that InternVL's authors evaluate referring expressions with."""
-OPEN = "[["
+BEFORE, AFTER = PROMPT.split("{expression}")
+USER, ASK, TURN = "<|im_start|>user\n", f"\n{BEFORE}", "<|im_end|>\n<|im_start|>assistant\n"
+"""What is the same in every prompt: one token each, so that a question is short."""
+FORMS = ("[[{}, ", "{}, ", "{}, ", "{}]]")
+"""A coordinate with the punctuation around it is one token; the second and third share theirs."""
 SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<img>", "</img>", "<IMG_CONTEXT>", "<video>",
     "<ref>", "</ref>", "<box>", "</box>",
@@ -30,7 +37,7 @@ CHAT = (
 
 
 def tokenizer(lines: list[str]) -> Any:
-    """Byte-level BPE learnt on the lines, with each coordinate and its punctuation as one token."""
+    """Byte-level BPE learnt on the lines, and whole tokens for coordinates and the prompt's fixed parts."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -45,8 +52,8 @@ def tokenizer(lines: list[str]) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     bpe.train_from_iterator(lines, trainer)
-    numbers = [f"{n * STEP}{end}" for end in (", ", "]]") for n in range(BINS)]
-    bpe.add_tokens([AddedToken(text, normalized=False) for text in [OPEN, *numbers]])
+    numbers = [form.format(n * STEP) for form in dict.fromkeys(FORMS) for n in range(BINS)]
+    bpe.add_tokens([AddedToken(text, normalized=False) for text in [USER, ASK, TURN, *numbers]])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token="<|im_end|>",
@@ -90,9 +97,10 @@ def network(tokens: Any, width: int, depth: int, feed: int, vision_width: int, v
         "bos_token_id": None, "eos_token_id": tokens.eos_token_id, "pad_token_id": tokens.pad_token_id,
     }  # fmt: skip
     vision = {
-        "hidden_size": vision_width, "num_hidden_layers": vision_depth, "num_attention_heads": vision_width // 32,
-        "intermediate_size": 3 * vision_width, "image_size": [SIDE, SIDE], "patch_size": [PATCH, PATCH],
-        "attention_bias": True, "layer_scale_init_value": 1.0, "use_mean_pooling": False, "initializer_range": 0.04,
+        "hidden_size": vision_width, "num_hidden_layers": vision_depth,
+        "num_attention_heads": vision_width // 32, "intermediate_size": 3 * vision_width,
+        "image_size": [SIDE, SIDE], "patch_size": [PATCH, PATCH], "attention_bias": True,
+        "layer_scale_init_value": 1.0, "use_mean_pooling": False, "initializer_range": 0.04,
     }  # fmt: skip
     config = InternVLConfig(
         text_config=text, vision_config=vision, image_token_id=tokens.convert_tokens_to_ids("<IMG_CONTEXT>"),
@@ -100,10 +108,38 @@ def network(tokens: Any, width: int, depth: int, feed: int, vision_width: int, v
         pad_token_id=tokens.pad_token_id, eos_token_id=tokens.eos_token_id,
     )  # fmt: skip
     model = InternVLForConditionalGeneration(config)
+    smooth_numbers(model, tokens)
     model.generation_config.eos_token_id = tokens.eos_token_id
     model.generation_config.pad_token_id = tokens.pad_token_id
     model.generation_config.max_new_tokens = 16
     return model
+
+
+def number_ids(tokens: Any) -> list[list[int]]:
+    """Token ids of the 101 coordinates in each of the four places of an answer."""
+    return [tokens.convert_tokens_to_ids([form.format(n * STEP) for n in range(BINS)]) for form in FORMS]
+
+
+def waves(width: int) -> Any:
+    """A vector for each coordinate, alike for coordinates that lie close: (bins, width), unit variance."""
+    import torch
+
+    place = torch.linspace(0, 1, BINS)[:, None]
+    speed = torch.pi * torch.arange(width // 2) * 0.5
+    fade = 2**0.5 / (1 + speed / 12) ** 0.5
+    return torch.cat([torch.cos(place * speed) * fade, torch.sin(place * speed) * fade], 1)
+
+
+def smooth_numbers(model: Any, tokens: Any) -> None:
+    """Starts number tokens as points on a curve, so that what is learnt for one helps its neighbours."""
+    import torch
+
+    width = model.config.text_config.hidden_size
+    turn = torch.linalg.qr(torch.randn(width, width))[0]
+    with torch.no_grad():
+        for ids in {tuple(ids) for ids in number_ids(tokens)}:
+            model.lm_head.weight[list(ids)] = 0.1 * waves(width) @ turn
+            model.model.language_model.embed_tokens.weight[list(ids)] = 0.1 * waves(width) @ turn
 
 
 def save(model: Any, tokens: Any, folder: Path) -> None:

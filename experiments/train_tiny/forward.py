@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812  # torch's own custom
 
 
 def cells(model: Any, pixels: Tensor) -> Tensor:
@@ -59,7 +59,9 @@ def decode(model: Any, prefix: Tensor, suffix: Tensor, asked: Tensor, look: Look
     x = torch.cat([prefix, suffix.flatten(1, 2)], dim=1)
     positions = torch.cat([torch.arange(size), (size + torch.arange(length)).repeat(count)])
     cos, sin = (part[0] for part in decoder.rotary_emb(x, positions[None]))
-    mask = torch.cat([torch.ones(length, size, dtype=torch.bool), torch.ones(length, length).tril().bool()], 1)
+    mask = torch.cat(
+        [torch.ones(length, size, dtype=torch.bool), torch.ones(length, length).tril().bool()], 1
+    )
     heads = model.config.text_config.num_attention_heads
     for number, layer in enumerate(decoder.layers):
         attention = layer.self_attn
@@ -72,7 +74,9 @@ def decode(model: Any, prefix: Tensor, suffix: Tensor, asked: Tensor, look: Look
             x = x.gather(1, rows[..., None].expand(-1, -1, width))
             q = _heads(attention.q_proj(_rms(layer.input_layernorm, x)), heads)
             q = _split(q * cos[rows][:, None] + _half(q) * sin[rows][:, None], count)
-            mixed = F.scaled_dot_product_attention(q, all_k, all_v, attn_mask=mask[asked].flatten(0, 1)[:, None])
+            mixed = F.scaled_dot_product_attention(
+                q, all_k, all_v, attn_mask=mask[asked].flatten(0, 1)[:, None]
+            )
             mixed = mixed.transpose(1, 2).reshape(batch, -1, width)
         else:
             q = _heads(attention.q_proj(y), heads)

@@ -1,0 +1,105 @@
+"""Scenes and expressions in memory, and batches drawn from them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import architecture
+import numpy as np
+import torch
+from torch import Tensor
+
+KINDS = ("attribute", "relation", "ordinal", "negation")
+SHARES = torch.tensor([0.2, 0.36, 0.22, 0.22])
+"""How often each kind is asked about in training."""
+
+
+@dataclass
+class Bank:
+    """Scenes in memory; expressions as padded token rows, `first[s]:first[s + 1]` those of scene s."""
+
+    pictures: list[np.ndarray]
+    items: list[np.ndarray]
+    tokens: Tensor
+    lengths: Tensor
+    target: Tensor
+    landmark: Tensor
+    kind: Tensor
+    first: Tensor
+    tail: int
+    """Tokens between expression and answer, at the end of each row."""
+
+    def batch(self, scenes: Tensor, count: int, rng: torch.Generator) -> dict[str, Tensor]:
+        """`count` expressions of each scene, kinds by their shares."""
+        # most batches keep to shorter expressions: less padding
+        longest = self.tail + (8 if torch.rand((), generator=rng) < 0.7 else 99)
+        pick = []
+        for s in scenes.tolist():
+            a, b = int(self.first[s]), int(self.first[s + 1])
+            kinds = self.kind[a:b]
+            weight = (SHARES / torch.bincount(kinds, minlength=4).clamp(min=1))[kinds]
+            fits = self.lengths[a:b] <= longest
+            weight = weight * fits if fits.any() else weight
+            few = int((weight > 0).sum()) < count
+            pick.append(a + torch.multinomial(weight, count, replacement=few, generator=rng))
+        chosen = torch.stack(pick)
+        boxes, marks = (
+            torch.stack(
+                [
+                    torch.from_numpy(self.items[s][which[row].numpy(), 4:])
+                    for s, row in zip(scenes.tolist(), chosen, strict=True)
+                ]
+            )
+            for which in (self.target, self.landmark)
+        )
+        items = [torch.from_numpy(self.items[s]) for s in scenes.tolist()]
+        return {
+            "pixels": pixels(np.stack([self.pictures[s] for s in scenes.tolist()])),
+            "tokens": self.tokens[chosen].long(),
+            "lengths": self.lengths[chosen],
+            "box": boxes,
+            "target_cell": cell_of(boxes),
+            "mark_cell": torch.where(self.landmark[chosen] >= 0, cell_of(marks), -1),
+            "kind": self.kind[chosen],
+            "items": torch.cat(items),
+            "owner": torch.arange(len(items)).repeat_interleave(torch.tensor([len(i) for i in items])),
+        }
+
+
+def load(folder: Path, known: Any, tail: list[int], most: int | None = None) -> Bank:
+    """Reads the chunks of a folder; `tail` are the tokens between expression and answer."""
+    pictures: list[np.ndarray] = []
+    items: list[np.ndarray] = []
+    rows: list[list[int]] = []
+    facts: list[list[int]] = []
+    first = [0]
+    for path in sorted(folder.glob("*.json"))[:most]:
+        scenes = json.loads(path.read_text())
+        pictures.extend(np.load(path.with_suffix(".npy"), mmap_mode="r"))
+        texts = [said[0] for scene in scenes for said in scene["said"]]
+        rows.extend(ids + tail for ids in known(texts, add_special_tokens=False)["input_ids"])
+        for scene in scenes:
+            items.append(np.array(scene["items"], np.float32))
+            facts.extend(said[1:] for said in scene["said"])
+            first.append(len(facts))
+    lengths = torch.tensor([len(row) for row in rows])
+    tokens = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int16)
+    for k, row in enumerate(rows):
+        tokens[k, : len(row)] = torch.tensor(row)
+    target, landmark, kind = torch.tensor(facts).T
+    return Bank(pictures, items, tokens, lengths, target, landmark, kind, torch.tensor(first), len(tail))
+
+
+def pixels(pictures: np.ndarray) -> Tensor:
+    """uint8 (n, side, side, 3) → normalised as the processor does it."""
+    return (torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.25
+
+
+def cell_of(boxes: Tensor) -> Tensor:
+    """Index of the image token in which a box's centre lies."""
+    center = (boxes[..., :2] + boxes[..., 2:]) / 2 * architecture.CELLS
+    column, row = center.clamp(0, architecture.CELLS - 1e-3).long().unbind(-1)
+    return row * architecture.CELLS + column
