@@ -42,7 +42,7 @@ def make_data(folder: Path, n: int, images: int = 400) -> tuple[Path, Path]:
                 "id": f"e{index}",
                 "image": f"images/{index % images:05d}.png",
                 "expression": text,
-                "bbox": [x, y, x + 20, y + 15],
+                "box": [x, y, x + 20, y + 15],
             }
             examples.write(json.dumps(row) + "\n")
             for condition in ("original", "bow", "fixed", "identity"):

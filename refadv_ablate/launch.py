@@ -39,9 +39,9 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     parent = tracker.open_sweep(
         " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
     )
-    sweep.begin(
-        words, command, {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
-    )
+    started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    facts = {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
+    sweep.begin(words, command, {**facts, "seed": settings.seed, "started": started})
     try:
         if multirun:
             _hydra(words)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from refadv_ablate import parsing, prompts
 from refadv_ablate.asking import Keys, ReplyStore, ask, batched
-from refadv_ablate.boxes import Box, iou
+from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.frames import ENOUGH, FrameCheck
 from refadv_ablate.records import perturbed_from_json
 from refadv_ablate.types import (
@@ -22,6 +22,7 @@ from refadv_ablate.types import (
     ORIGINAL,
     Data,
     Example,
+    ImageRef,
     Json,
     Model,
     ModelSpec,
@@ -120,11 +121,36 @@ class Reader:
         self.checks: dict[str, FrameCheck] = {}
         self.noticed: dict[str, list[float]] = {name: [0.0, 0] for name in job.notice}
         self.usage: dict[str, Usage] = {}
+        self._known: dict[int, tuple[Reply, Reading]] = {}
+        self._sized: tuple[ImageRef, Size] | None = None
 
     def read(self, request: Request, reply: Reply) -> Reading:
-        """The reading of one reply; pure."""
+        """The reading of one reply; depends on nothing else."""
+        known = self._known.get(id(reply))
+        if known is not None and known[0] is reply:
+            return known[1]
         dialect, frame = prompts.reading(self.job.spec, self.job.style, request)
-        return parsing.read(reply, dialect, frame, seen(request, reply))
+        found = parsing.read(reply, dialect, frame, self.seen(request, reply))
+        if not self.job.durable:
+            self._known[id(reply)] = (reply, found)
+        return found
+
+    def forget(self) -> None:
+        """Drops the readings of answers that aren't stored; they live as long as their batch."""
+        self._known.clear()
+
+    def seen(self, request: Request, reply: Reply) -> Seen:
+        """The sizes of the image: stored, sent, and as the processor made it if the engine reported it."""
+        stored = request.perturbed.example.image
+        original = self._size(stored)
+        sent = original if request.image is stored else request.image.size()
+        return Seen(original, sent, reply.processed)
+
+    def _size(self, image: ImageRef) -> Size:
+        """Requests of one example come together, and asking a file system for its size takes its time."""
+        if self._sized is None or self._sized[0] is not image:
+            self._sized = (image, image.size())
+        return self._sized[1]
 
     def heard(self, request: Request, reply: Reply, stored: bool) -> None:
         """Shows a new answer to the watch and to the frame check of its condition."""
@@ -141,7 +167,7 @@ class Reader:
         if check is None:
             frame = prompts.reading(self.job.spec, self.job.style, request)[1]
             check = self.checks[request.condition] = FrameCheck(frame, request.condition)
-        check.add(reading, seen(request, reply), request.perturbed.example.id)
+        check.add(reading, self.seen(request, reply), request.perturbed.example.id)
         if check.boxes == ENOUGH and (found := check.warnings()):
             for text in found:
                 self.watch.warn(text)
@@ -188,6 +214,7 @@ def run(job: Job, store: ReplyStore, reader: Reader) -> Iterator[Record]:
         yield from _part(job, keys, lambda: plan(job, keys), store, reader)
         return
     for batch in batched(plan(job, keys), CHUNK):
+        reader.forget()
         yield from _part(job, keys, lambda batch=batch: batch, Remembered(), reader)  # type: ignore[misc]
 
 
@@ -233,11 +260,6 @@ def _finished(
 def needs_follow_up(reading: Reading) -> bool:
     """Whether the answer held no box that could be read, for a reason that a further turn may mend."""
     return isinstance(reading.answer, NoBox) and reading.answer.kind in ("empty", "unparsable", "truncated")
-
-
-def seen(request: Request, reply: Reply) -> Seen:
-    """The sizes of the image: stored, sent, and as the processor made it if the engine reported it."""
-    return Seen(request.perturbed.example.image.size(), request.image.size(), reply.processed)
 
 
 def score_of(answer: Box | NoBox, target: Box) -> float:
@@ -300,7 +322,7 @@ def _answered(
         reason="" if isinstance(answer, Box) else answer.reason,
         n_boxes=reading.n_boxes,
         notes=(*reading.notes, *notes),
-        size=seen(request, reply).original,
+        size=reader.seen(request, reply).original,
         text=reply.text,
         reasoning=reply.reasoning,
         usage=usage,
