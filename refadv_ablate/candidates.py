@@ -15,9 +15,11 @@ import numpy as np
 
 from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.errors import ModelUnavailable, UserError
+from refadv_ablate.frames import OriginalPixels
+from refadv_ablate.parsing import PlainBoxes
 from refadv_ablate.seeding import digest
 from refadv_ablate.som import reading_order
-from refadv_ablate.types import Example, Json
+from refadv_ablate.types import Example, Json, ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +164,19 @@ def _keep(path: Path, rows: list[list[float]]) -> None:
 
 @lru_cache(maxsize=1)
 def _segmenter(checkpoint: str, revision: str | None, device: str | None) -> Any:
-    import torch
-    from transformers import pipeline
+    from refadv_ablate.models.checkpoint import REMEDY, explain, locate
 
-    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    spec = ModelSpec("the segmenter", checkpoint, PlainBoxes(), OriginalPixels(), {}, revision=revision)
     try:
-        return pipeline("mask-generation", model=checkpoint, revision=revision, device=chosen)
-    except (OSError, ValueError) as error:
-        cause = str(error).strip().splitlines()[0]
-        raise ModelUnavailable(
-            f"the segmenter {checkpoint} can't be loaded ({cause}); set prompt.candidates.checkpoint to a"
-            " local folder, or use prompt=som_file"
-        ) from error
+        where = locate(spec)
+        import torch
+        from transformers import pipeline
+
+        chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return pipeline("mask-generation", model=where, revision=revision, device=chosen)
+        except (OSError, ValueError, KeyError) as error:
+            raise explain(spec, error) from error
+    except ModelUnavailable as error:
+        remedy = "set prompt.candidates.checkpoint to a local folder, or use prompt=som_file"
+        raise ModelUnavailable(str(error).replace(REMEDY, remedy)) from error

@@ -40,6 +40,7 @@ class Style:
     follow_up: text of the one further turn after an unreadable answer, under conf/prompt_text.
     candidates: where Set-of-Marks takes its boxes from; None asks for a box.
     max_new_tokens: at least this many, for styles that ask the model to reason in its answer.
+    suffix: added to the name; a protocol sets it.
     """
 
     style: str
@@ -47,11 +48,18 @@ class Style:
     follow_up: str = "shared/follow_up.txt"
     candidates: Candidates | None = None
     max_new_tokens: int | None = None
+    suffix: str = ""
 
     @property
     def name(self) -> str:
-        """As tables show it: the style, and the stem of one's own file."""
-        return f"{self.style}-{Path(self.file).stem}" if self.file else self.style
+        """As tables show it: the style, and what else tells it from its namesakes."""
+        source = self.candidates.identity()["source"] if self.candidates else "data"
+        more = (
+            Path(self.file).stem if self.file else "",
+            "" if source == "data" else str(source),
+            self.suffix,
+        )
+        return "-".join([self.style, *filter(None, more)])
 
     def texts(self, spec: ModelSpec) -> tuple[str, str | None]:
         """The user's and the system's text for this model. Raises UserError."""

@@ -49,7 +49,7 @@ class RefAdv:
             frame=OriginalPixels() if isinstance(spec.frame, ResizedPixels) else spec.frame,
             image_options={"image_format": "jpeg", "image_quality": self.jpeg_quality},
         )
-        asked = replace(style, follow_up="ref_adv/follow_up.txt", max_new_tokens=None)
+        asked = replace(style, follow_up="ref_adv/follow_up.txt", max_new_tokens=None, suffix="ref_adv")
         return theirs, asked, self._differences(spec)
 
     def _differences(self, spec: ModelSpec) -> tuple[str, ...]:

@@ -195,6 +195,7 @@ def test_the_protocol_reads_qwen2_5_pixels_as_original_pixels():
     assert (spec.sampling.temperature, spec.sampling.top_p) == (0, 1)
     assert (spec.sampling.seed, spec.sampling.max_new_tokens) == (7, 1024)
     assert style.max_new_tokens is None
+    assert style.name == "cot-ref_adv"
     assert any("original image" in note for note in notes)
     found = read(Reply('{"bbox_2d": [161, 119, 322, 357]}'), spec.dialect, spec.frame, VGA)
     assert found.answer == Box(161, 119, 322, 357)

@@ -261,6 +261,10 @@ class TestSamCandidates:
         with pytest.raises(ModelUnavailable, match=r"prompt\.candidates\.checkpoint"):
             SamCandidates(str(tmp_path), device="cpu").boxes(self_test())
 
+    def test_tables_tell_sources_of_candidates_apart(self):
+        assert prompts.Style("som", candidates=SamCandidates()).name == "som-sam"
+        assert SOM.name == "som"
+
     def test_identity_leaves_out_where_it_runs(self):
         assert SamCandidates(device="cpu", cache="a").identity() == SamCandidates(device="cuda").identity()
         assert SamCandidates(overlap=0.5).identity() != SamCandidates().identity()
