@@ -30,7 +30,7 @@ class FileCandidates:
 
     def boxes(self, example: Example) -> tuple[Box, ...]:
         """Raises UserError for an example that the file lacks and for a box that is none."""
-        table = _table(self.path, _bytes(self.path))
+        table = _table(self.path, _stamp(self.path))
         rows = table.get(example.id, table.get(example.image.key))
         if rows is None:
             raise UserError(
@@ -58,8 +58,18 @@ def _bytes(path: str) -> bytes:
         ) from error
 
 
+def _stamp(path: str) -> tuple[int, int]:
+    """Time and length: a file that changed is read again."""
+    try:
+        status = Path(path).expanduser().stat()
+    except OSError:
+        return 0, 0  # reading it says why
+    return status.st_mtime_ns, status.st_size
+
+
 @lru_cache(maxsize=4)
-def _table(path: str, content: bytes) -> dict[str, Any]:
+def _table(path: str, _when: tuple[int, int]) -> dict[str, Any]:
+    content = _bytes(path)
     try:
         table = json.loads(content)
     except ValueError as error:

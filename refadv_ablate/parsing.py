@@ -7,13 +7,13 @@ first of several corrected answers, and never four numbers that merely stand in 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, Literal, TypeVar
 
+from refadv_ablate.answers import TRACE, final_answer, leaves, no_box
 from refadv_ablate.boxes import Quad
 from refadv_ablate.brackets import Group, Value, Word, scan
 from refadv_ablate.types import Dialect, Frame, NoBox, Reading, Reply, Seen
@@ -33,10 +33,6 @@ _SIDES = (
     {"x2", "xmax", "x_max", "right"},
     {"y2", "ymax", "y_max", "bottom"},
 )
-_NAMES = frozenset(chain.from_iterable(_SIDES))
-# NFKC turns full-width digits, commas and brackets into plain ones, but leaves these as they are.
-_CJK = str.maketrans({"【": "[", "】": "]", "〔": "[", "〕": "]", "、": ",", "。": "."})
-_TRACE = re.compile(r"<\s*(/?)\s*(?:think|thinking|reasoning|thought)\s*>|◁(/?)think▷", re.IGNORECASE)
 _OPENERS = r"<\|?(?:box_start|begin_of_box|box|det|bbox)\|?>"
 _TAGS = re.compile(  # an inside never spans another opener, so the search stays linear
     rf"{_OPENERS}(?P<inside>(?:(?!{_OPENERS}).)*?)<\|?/?(?:end_of_)?(?:box_end|box|det|bbox)\|?>",
@@ -46,14 +42,6 @@ _REF = re.compile(r"<ref>.*?</ref>|<\|object_ref_start\|>.*?<\|object_ref_end\|>
 _TURN = re.compile(r"\b(no|wait|actually|correct(ion|ed)?|sorry|instead|rather|so|final(ly)?|thus|hence"
                    r"|therefore|answer|but|however)\b", re.IGNORECASE)  # fmt: skip
 _VERDICT = re.compile(r"\banswer(?:\s+is)?\s*\W{0,4}:", re.IGNORECASE)
-_REFUSAL = re.compile(
-    r"\b(?:i\s*(?:['’]?m|\s+am)?\s*(?:sorry|unable|not able)|(?:can\s?not|can['’]?t|couldn['’]?t|unable to"
-    r"|not able to|won['’]?t)\b|no (?:such|object|matching|match|visible|person|instance|bounding)"
-    r"|there (?:is|are|does|appears?)(?: to be)? (?:no|not|n['’]t)|(?:is|are|was|does)(?: not|n['’]t)"
-    r"|none of|as an ai|not (?:visible|present|possible|enough|clear|specified|provided)|ambiguous"
-    r"|please (?:provide|specify|clarify))|无法|抱歉|对不起|没有|不能",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +92,7 @@ def _plain(answer: tuple[Quad, ...] | NoBox) -> Found | NoBox:
 
 
 def _closed(text: str) -> bool:
-    return any("/" in match.groups() for match in _TRACE.finditer(text))
+    return any("/" in match.groups() for match in TRACE.finditer(text))
 
 
 # ── dialects ────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +240,7 @@ def _bare(dialect: BoxText, text: str) -> Found | None:
 def _found(quads: list[Quad], groups: list[Group], firm: bool, cut: bool = False) -> Found:
     notes = ["salvaged"] * cut
     if any(isinstance(v, str) and not isinstance(v, Word) and _number(v) is not None
-           for group in groups for v in _leaves(group)):  # fmt: skip
+           for group in groups for v in leaves(group)):  # fmt: skip
         notes.append("numbers_as_text")
     return Found(tuple(quads), firm, tuple(notes))
 
@@ -309,56 +297,3 @@ class PlainBoxes(BoxText):
 
     __slots__ = ()
     forms = (_tagged, _fenced, _objects, _lists, _bare)
-
-
-# ── the text ────────────────────────────────────────────────────────────────────────────────────
-
-
-def final_answer(text: str) -> str | NoBox:
-    """What follows the thinking trace, within `<answer>` where there is one, in plain punctuation."""
-    text = unicodedata.normalize("NFKC", text).translate(_CJK)
-    trace = list(_TRACE.finditer(text))
-    if trace:
-        if "/" not in trace[-1].groups():
-            return NoBox("truncated", "the thinking trace is not closed, so there is no answer")
-        text = text[trace[-1].end() :]
-    inside = re.split(r"</?answer>", text[max(text.rfind("<answer>"), 0) :], flags=re.IGNORECASE)
-    text = inside[1] if len(inside) > 1 and inside[1].strip() else text
-    if '\\"' in text and not re.search(r'(?<!\\)"', text.strip().strip('"')):
-        text = text.strip().strip('"').replace('\\"', '"').replace("\\n", "\n")
-    return text
-
-
-def no_box(text: str) -> NoBox:
-    """Why a final answer without a box has none."""
-    if not text.strip():
-        return NoBox("empty", "nothing follows the thinking trace")
-    groups = scan(text)
-    leaves = [leaf for group in groups for leaf in _leaves(group)]
-    words = {str(leaf).lower() for leaf in leaves if isinstance(leaf, Word)}
-    if groups and not leaves and all(group.closed for group in groups):
-        return NoBox("empty", "the answer lists no box")
-    if words & _NAMES or any("x1" in word for word in words):
-        return NoBox("unparsable", "a placeholder such as [x1, y1, x2, y2] stands where numbers should")
-    if words & {"nan", "inf", "infinity"}:
-        return NoBox("unparsable", "a value is not a finite number")
-    if words & {"true", "false"}:
-        return NoBox("unparsable", "a truth value stands where a number should")
-    if any("%" in word for word in words):
-        return NoBox("unparsable", "percentages are not in the family's frame")
-    if words <= {"null", "none"} and words:
-        return NoBox("empty", "the answer lists no box")
-    if groups and not groups[-1].closed:
-        return NoBox("truncated", "the answer ends within a list")
-    if re.search(r"<\|?loc_?\d+\|?>", text):
-        return NoBox("unparsable", "location tokens of another family")
-    if _REFUSAL.search(text):
-        return NoBox("refused", "the answer says in prose that it gives no box")
-    return NoBox("unparsable", "no box in the answer")
-
-
-def _leaves(group: Group) -> list[Value]:
-    found: list[Value] = []
-    for value in group.values():
-        found += _leaves(value) if isinstance(value, Group) else [value]
-    return found

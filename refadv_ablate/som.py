@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from refadv_ablate.answers import final_answer, no_box
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.brackets import Group, Value, Word, scan
 from refadv_ablate.errors import UserError
-from refadv_ablate.parsing import Found, final_answer, last_run, no_box
+from refadv_ablate.parsing import Found, last_run
 from refadv_ablate.seeding import canonical
 from refadv_ablate.types import Example, ImageRef, Json, NoBox, Request
 

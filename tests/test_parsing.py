@@ -120,6 +120,7 @@ NONE = [
     (JSON, "I'm sorry, but I can't identify people in images.", "refused", "prose"),
     (JSON, "I am unable to locate the object.", "refused", "prose"),
     (TAGGED, "There is no red ball in the image.", "refused", "prose"),
+    (TAGGED, "The region is the sheep that is not black.", "unparsable", "no box"),
     (TAGGED, "抱歉，图中没有这个物体。", "refused", "prose"),
     (JSON, "<think>It is [11,22,33,44], I am sure", "truncated", "trace"),
     (JSON, '<think>{"bbox": [11,22,33,44]}', "truncated", "trace"),
