@@ -26,6 +26,10 @@ DATASETS: Mapping[str, str] = {
 """Data sets of the paper in its order, by the key that its tables use."""
 
 
+_MEANT = {"internvl37b": "internvl38b"}
+"""Table 7 says InternVL-3-7B; the checkpoint of that size is InternVL3-8B."""
+
+
 @cache
 def rows(table: str) -> tuple[Mapping[str, str], ...]:
     """The published rows of table1 … table7, as text."""
@@ -55,7 +59,8 @@ def model_key(name: str) -> str:
     """
     last = name.lower().rpartition("/")[2]
     last = re.sub(r"(?<=\d)[._p](?=\d)", "", last)
-    return re.sub(r"[^a-z0-9]+|instruct|(?<![a-z])hf(?![a-z])", "", last)
+    plain = re.sub(r"[^a-z0-9]+|instruct|(?<![a-z])hf(?![a-z])", "", last)
+    return _MEANT.get(plain, plain)
 
 
 def find(table: str, names: tuple[str, ...], **equal: str) -> Mapping[str, str] | None:

@@ -164,7 +164,7 @@ def config(**own: object):
 
 def test_the_command_writes_tables_figures_and_pages(results, tmp_path, capsys):
     own = {
-        "path": str(results),
+        "path": str(results / "cells" / "alpha--ref_adv_s--*"),
         "to": str(tmp_path / "out"),
         "resamples": 200,
         "formats": ["csv"],
