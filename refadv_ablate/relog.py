@@ -44,16 +44,20 @@ def log_folder(tracker: Tracker, folder: Path) -> str:
 
 def _info(comparison: Comparison, folder: Path) -> CellInfo:
     """What open_cell needs, read back from a cell's folder."""
+    from omegaconf import OmegaConf
+
+    path = folder / "config.yaml"
+    config = OmegaConf.to_container(OmegaConf.load(path)) if path.exists() else {}
+    known = config if isinstance(config, dict) else {}
     details: Mapping[str, Json] = comparison.details
-    limit, fingerprint = details.get("limit"), details.get("data_fingerprint") or {"name": comparison.data}
     return CellInfo(
         model=comparison.model,
         data=comparison.data,
         prompt=comparison.prompt,
         operator=comparison.operator,
         seed=int(details.get("seed", 0)),
-        limit=limit,
+        limit=known.get("limit"),
         hash=str(details.get("hash") or digest(str(folder))),
-        config_path=folder / "config.yaml",
-        data_fingerprint=fingerprint,
+        config_path=path,
+        data_fingerprint={"config": known.get("data", comparison.data)},
     )

@@ -461,6 +461,7 @@ tracker.close_sweep(parent, [c], Path("absent"))
 """
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_on_a_fresh_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
