@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -239,6 +240,14 @@ def test_many_processes_open_a_fresh_store_and_write_the_same_keys(
     assert len(found) == len(authors) == N
     assert all(found[key(i)] == reply(i, authors[key(i)]) for i in range(N))
     assert len(set(authors.values())) > 1  # they really did overlap
+
+
+def test_threads_share_one_store(store: Store) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: fill(store, 0, 300, who=str(n)), range(4)))
+        found = list(threads.map(lambda _: store.get_many([key(i) for i in range(300)]), range(4)))
+    assert found[0] == found[1] == found[2] == found[3]
+    assert all(found[0][key(i)] in [reply(i, str(n)) for n in range(4)] for i in range(300))
 
 
 def test_kill_9_in_mid_write_loses_nothing_that_was_kept(tmp_path: Path) -> None:
