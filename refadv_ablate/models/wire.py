@@ -48,7 +48,7 @@ def template_options(spec: ModelSpec, request: Request) -> dict[str, Json]:
 def body(
     spec: ModelSpec, request: Request, url: Callable[[ImageRef], str], option: Callable[[str, Json], Json]
 ) -> dict[str, Json]:
-    """The arguments of `chat.completions.create`; `option` looks an engine option up, with its default."""
+    """The JSON of a chat completion call; `option` looks an engine option up, with its default."""
     sampling = request.sampling
     sent: dict[str, Json] = {
         "model": option("served_name", spec.checkpoint),
@@ -64,9 +64,8 @@ def body(
     extra = {**option("extra_body", {}), **request.options.get("extra_body", {})}
     if told := template_options(spec, request):
         extra["chat_template_kwargs"] = {**extra.get("chat_template_kwargs", {}), **told}
-    if extra:
-        sent["extra_body"] = extra
-    return {name: value for name, value in sent.items() if name not in option("omit", ())}
+    kept = {name: value for name, value in sent.items() if name not in option("omit", ())}
+    return {**kept, **extra}
 
 
 def reply_of(answer: Json, price: Price, seconds: float, attempts: int) -> Reply:

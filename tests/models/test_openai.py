@@ -223,7 +223,7 @@ def test_a_server_that_stays_away_ends_the_run_with_what_was_answered() -> None:
         with pytest.raises(ModelUnavailable, match="answers so far are kept: run the same command"):
             for pair in engine(server, concurrency=4, patience=1.0).answer(requests()):
                 got.append(pair)
-    assert len(got) >= 28
+    assert len(got) >= 20
     assert {r.finish for _, r in got} == {"stop"}
 
 
