@@ -20,6 +20,8 @@ from refadv_ablate import parsing, prompts
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.errors import UserError
 from refadv_ablate.frames import FrameCheck, OriginalPixels, PaddedSquare, Relative, ResizedPixels
+from refadv_ablate.marks import draw_marks
+from refadv_ablate.pictures import captioned, contact_sheet
 from refadv_ablate.types import (
     ORIGINAL,
     Candidate,
@@ -164,6 +166,7 @@ def _problems(cases: Sequence[Case], frame: Frame, spec: ModelSpec) -> tuple[str
     if missing:
         found.append(f"{len(missing)} of {len(cases)} requests failed (first: {missing[0].reply.error})")
     found += _unread(cases, spec)
+    found += _resized_otherwise(cases, spec)
     check = FrameCheck(frame)
     for case in cases:
         if case.reading is not None:
@@ -184,6 +187,21 @@ def _problems(cases: Sequence[Case], frame: Frame, spec: ModelSpec) -> tuple[str
                 " small or untrained model may fail here, a trained one should not"
             )
     return tuple(found)
+
+
+def _resized_otherwise(cases: Sequence[Case], spec: ModelSpec) -> list[str]:
+    """Where a processor's own size shows that the model's resize rule would be wrong for a server."""
+    for case in cases:
+        if spec.resize is None or case.seen.processed is None:
+            continue
+        rule = spec.resize(case.seen.sent)
+        if rule != case.seen.processed:
+            return [
+                f"the processor made {_by(case.seen.processed)} of {_by(case.seen.sent)} ({case.example.id}),"
+                f" model.resize says {_by(rule)}: the processor's size is used here, but set"
+                " model.resize.min_pixels and max_pixels to its own before you ask a server"
+            ]
+    return []
 
 
 def _covers(case: Case) -> bool:
@@ -291,42 +309,12 @@ def _draw(cases: Sequence[Case], folder: Path) -> tuple[Path, ...]:
 
 def overlay(case: Case) -> Image.Image:
     """The image with gold and predicted box in original pixels, and a caption."""
-    from PIL import Image, ImageDraw, ImageFont, ImageOps
-
-    from refadv_ablate.marks import draw_marks
-
     answer = case.reading.answer if case.reading else None
     boxes = [case.example.target, *([answer] if isinstance(answer, Box) else [])]
-    image = draw_marks(
-        case.example.image.load(), boxes, ["gold", "predicted"][: len(boxes)], colors=(GOLD, PREDICTED)
-    )
-    image = ImageOps.contain(image, (640, 640)) if max(image.size) > 640 else image
+    labels = ["gold", "predicted"][: len(boxes)]
+    image = draw_marks(case.example.image.load(), boxes, labels, colors=(GOLD, PREDICTED))
     said = f"IoU {case.score:.2f}" if isinstance(answer, Box) else "no box" if answer else "no answer"
-    caption = f"{said} · {_short(case.example.expression, 90)} · {case.example.id}"
-    wide = max(image.width, 320)
-    framed = Image.new("RGB", (wide, image.height + 24), (255, 255, 255))
-    framed.paste(image, (0, 0))
-    font = ImageFont.load_default(13)
-    while caption and font.getlength(caption) > wide - 8:
-        caption = caption[:-2].rstrip("… ") + "…"
-    ImageDraw.Draw(framed).text((4, image.height + 4), caption, fill=(20, 20, 20), font=font)
-    return framed
-
-
-def contact_sheet(pictures: Sequence[Image.Image], columns: int = 3, side: int = 420) -> Image.Image:
-    """All pictures on one page, each within a square of `side` pixels."""
-    from PIL import Image, ImageOps
-
-    small = [ImageOps.contain(picture, (side, side)) for picture in pictures]
-    rows = [small[start : start + columns] for start in range(0, len(small), columns)]
-    heights = [max(picture.height for picture in row) + 8 for row in rows]
-    page = Image.new("RGB", (columns * (side + 8), sum(heights)), (255, 255, 255))
-    top = 0
-    for row, height in zip(rows, heights, strict=True):
-        for column, picture in enumerate(row):
-            page.paste(picture, (column * (side + 8) + 4, top + 4))
-        top += height
-    return page
+    return captioned(image, f"{said} · {_short(case.example.expression, 90)} · {case.example.id}")
 
 
 def run(config: Any) -> int:

@@ -7,10 +7,11 @@ from PIL import Image
 
 from refadv_ablate import prompts
 from refadv_ablate.boxes import Box
-from refadv_ablate.doctor import contact_sheet, diagnose, overlay, self_test
+from refadv_ablate.doctor import diagnose, overlay, self_test
 from refadv_ablate.errors import UserError
 from refadv_ablate.frames import OriginalPixels, Relative, ResizedPixels, SmartResize
 from refadv_ablate.parsing import JsonBoxes
+from refadv_ablate.pictures import contact_sheet
 from refadv_ablate.som import DataCandidates
 from refadv_ablate.types import Example, ModelSpec, Reply
 
@@ -95,6 +96,12 @@ def test_a_server_that_resizes_otherwise_is_noticed():
     shrinking = spec(ResizedPixels(SmartResize(28, 3136, 50_000)))
     report = diagnose(examples(), shrinking, PIXELS, DIRECT, None)
     assert any("mean IoU" in problem for problem in report.problems)
+
+
+def test_a_processor_that_resizes_otherwise_is_noticed_without_any_box():
+    asked = spec(ResizedPixels(), resize=SmartResize(28, 3136, 12_845_056))
+    report = diagnose([], asked, Says(lambda _: Reply("no", processed=(112, 84))), DIRECT, None)
+    assert any("112×84 of 720×400" in problem and "728×392" in problem for problem in report.problems)
 
 
 def test_sizes_and_notes_are_shown():
