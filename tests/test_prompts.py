@@ -208,3 +208,15 @@ def test_replies_are_read_as_the_family_answers_except_for_marks():
     dialect, frame = prompts.reading(som, prompts.Style("som"), asked(som, "som"))
     assert dialect.marks[0] == Box(470, 50, 670, 130)
     assert frame == OriginalPixels()
+
+
+@pytest.mark.parametrize("option", ["direct", "cot", "som", "som_cot", "som_sam", "som_cot_sam", "som_file"])
+def test_every_prompt_option_is_built(option, tmp_path):
+    more = [f"prompt.candidates.path={tmp_path}/boxes.json"] if option.endswith("file") else []
+    config = assets.plain(assets.compose([f"prompt={option}", f"out={tmp_path}", *more]).prompt)
+    (tmp_path / "boxes.json").write_text("{}")
+    style = assets.build(config, "prompt")
+    assert option.startswith(style.style)
+    assert style.follow_up_text()
+    assert (style.candidates is not None) == option.startswith("som")
+    assert ("cot" in option) == (style.max_new_tokens is not None)
