@@ -87,7 +87,7 @@ def compare(
         deltas=_deltas(pairs, seed, n_boot, "all"),
         parsed_only=_deltas(parsed, seed, n_boot, "parsed"),
         counts={"original": original.counts(), "perturbed": perturbed.counts()},
-        slices=[part for by in slices for part in _slices(original, pairs, by, seed)],
+        slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
     )
     return replace(result, warnings=_warnings(result))
 

@@ -27,6 +27,7 @@ TEXT_BLIND = [
     controls.CenterPrior(),
     controls.LargestCandidate(),
 ]
+SAID = "the red cup that isn't blue , left-of the traffic lights ."
 NEED_CANDIDATES = [
     controls.RandomCandidate(),
     controls.LargestCandidate(),
@@ -121,8 +122,7 @@ def test_a_text_blind_control_ignores_text_condition_and_draw(model, text, condi
 )
 @settings(max_examples=50, deadline=None)
 def test_the_bag_listener_hears_words_and_not_their_order(words):
-    said = "the red cup that isn't blue , left-of the traffic lights ."
-    assert controls.BagListener().box(scene(" ".join(words))) == controls.BagListener().box(scene(said))
+    assert controls.BagListener().box(scene(" ".join(words))) == controls.BagListener().box(scene(SAID))
 
 
 @given(st.permutations(range(4)))

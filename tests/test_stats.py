@@ -295,9 +295,11 @@ def test_the_order_of_records_changes_no_digit():
     image, before, after = clustered(2, 60)
     one, two = arms(image, before, after)
     three = [
-        dataclasses.replace(each, draw=d, predicted=Box(0, 0, 100, 50 + (7 * k + d) % 50), distractors=k % 9)
+        dataclasses.replace(
+            each, draw=d, predicted=Box(0, 0, 100, 50 + (7 * k + 11 * d) % 50), distractors=k % 9
+        )
         for k, each in enumerate(two)
-        for d in range(3)
+        for d in range(7)
     ]
     one = [dataclasses.replace(each, distractors=k % 9) for k, each in enumerate(one)]
     shuffle = random.Random(3)
