@@ -142,11 +142,20 @@ def _beside(value: Value | None) -> Text:
 
 
 def _warnings(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
-    many = len(comparisons) > 1
+    """Each sentence once, with the cells it is about."""
+    told: dict[str, list[str]] = {}
     for comparison in comparisons:
-        for warning in comparison.warnings:
-            where = f"{cell_name(comparison)}: " if many else ""
-            yield Text.assemble(("warning ", "bold yellow"), f"{where}{warning}")
+        for warning in dict.fromkeys(comparison.warnings):
+            told.setdefault(warning, []).append(cell_name(comparison))
+    for warning, cells in told.items():
+        if len(comparisons) == 1:
+            where = ""
+        elif len(cells) == len(comparisons):
+            where = f"all {len(cells)} cells: "
+        else:
+            more = f" and {len(cells) - 2} more" if len(cells) > 2 else ""
+            where = f"{', '.join(cells[:2])}{more}: "
+        yield Text.assemble(("warning ", "bold yellow"), f"{where}{warning}")
 
 
 def _failures(failures: Sequence[Failure], done: int) -> Iterator[RenderableType]:

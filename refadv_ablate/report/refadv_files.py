@@ -14,7 +14,8 @@ from pathlib import Path
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import FieldError, read_each, shown
-from refadv_ablate.report.rows import Row, scored
+from refadv_ablate.report.rows import Row, disagreeing
+from refadv_ablate.scoring import score
 from refadv_ablate.types import ORIGINAL, Json, Outcome, Record
 
 REQUIRED = ("row_idx", "normal_caption", "gt_bbox_xyxy", "pred_box_xyxy_first")
@@ -60,6 +61,7 @@ def to_row(line: Mapping[str, Json]) -> Row:
         raise FieldError("'gt_bbox_xyxy' is empty")
     outcome, predicted, reason = _answer(line)
     stored = line.get("first_iou")
+    value = score(outcome, predicted, target)
     caption, human = str(line["normal_caption"]), _flag(line, "human_authored")
     record = Record(
         example_id=str(line["row_idx"]),
@@ -73,6 +75,7 @@ def to_row(line: Mapping[str, Json]) -> Row:
         target=target,
         outcome=outcome,
         predicted=predicted,
+        iou=value,
         reason=reason,
         n_boxes=int(predicted is not None),
         attempts=2 if _flag(line, "retry_followup_used") else 1,
@@ -81,7 +84,7 @@ def to_row(line: Mapping[str, Json]) -> Row:
         source=line.get("image_source") or None,
         attributes={} if human is None else {"human_authored": human},
     )
-    return scored(record, None if stored in (None, "") else _real("first_iou", stored))
+    return Row(record, disagreeing(value, None if stored in (None, "") else _real("first_iou", stored)))
 
 
 def labels(line: Mapping[str, Json]) -> tuple[str | None, str | None]:
@@ -134,7 +137,8 @@ def _box(line: Mapping[str, Json], name: str) -> Box | None:
         return None
     if not isinstance(parts, list) or len(parts) != 4:
         raise FieldError(f"{name!r} needs four numbers, not {shown(value)}")
-    numbers = [_real(name, part) for part in parts]
+    plain = all(type(part) is float for part in parts)  # as nearly always; Box looks for NaN itself
+    numbers = parts if plain else [_real(name, part) for part in parts]
     try:
         return Box(*numbers)
     except ValueError as error:
@@ -164,7 +168,10 @@ _FLAGS = {"1": True, "true": True, "0": False, "false": False, "": None, "none":
 
 
 def _flag(line: Mapping[str, Json], name: str) -> bool | None:
-    text = str(line.get(name, "")).strip().lower()
+    value = line.get(name, "")
+    if value is True or value is False:
+        return value
+    text = str(value).strip().lower()
     if text not in _FLAGS:
         raise FieldError(f"{name!r} needs true or false, not {shown(line[name])}")
     return _FLAGS[text]

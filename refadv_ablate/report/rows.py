@@ -29,7 +29,13 @@ class Row:
 def scored(record: Record, stored: float | None) -> Row:
     """The record with the IoU of its boxes, whatever it held."""
     value = score(record.outcome, record.predicted, record.target)
-    differs = stored is not None and value is not None and abs(stored - value) > TOLERANCE
     if record.iou != value:
         record = replace(record, iou=value)
-    return Row(record, stored if differs else None)
+    return Row(record, disagreeing(value, stored))
+
+
+def disagreeing(value: float | None, stored: float | None) -> float | None:
+    """The stored IoU where it is another than that of the boxes, else None."""
+    if stored is None or value is None or abs(stored - value) <= TOLERANCE:
+        return None
+    return stored
