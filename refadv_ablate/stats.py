@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 
 from refadv_ablate import inference, slices
 from refadv_ablate.boxes import Floats
+from refadv_ablate.cautions import GREY_BELOW, WARN_BELOW, warnings
 from refadv_ablate.errors import UserError
 from refadv_ablate.inference import Clusters
-from refadv_ablate.scoring import Arm, Columns, Mask, rates
+from refadv_ablate.scoring import Arm, Columns, Mask
 from refadv_ablate.scoring import metric as metric_of
 from refadv_ablate.seeding import generator
 from refadv_ablate.types import METRICS, Comparison, Delta, Estimate, Slice
 
-GREY_BELOW = 10
-"""With fewer images a part is shown grey: too few to say anything."""
-WARN_BELOW = 40
-"""With fewer images cluster-robust intervals tend to be too narrow."""
 DEFAULT_FLIPS = 10_000
 
 
@@ -89,7 +86,7 @@ def compare(
         counts={"original": original.counts(), "perturbed": perturbed.counts()},
         slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
     )
-    return replace(result, warnings=_warnings(result))
+    return replace(result, warnings=warnings(result))
 
 
 def accuracy(
@@ -298,71 +295,3 @@ def _slices(original: Arm, pairs: Pairs, by: str, seed: int) -> list[Slice]:
         inside = pairs.where(np.isin(pairs.example, rows_example[rows]))
         found.append(Slice(by, label, _deltas(inside, seed, 0, f"{by}={label}")))
     return found
-
-
-# ── warnings ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _warnings(result: Comparison) -> tuple[str, ...]:
-    found = [_coverage(result), _few_images(result), _unparsed(result)]
-    found += [_sign(name, result) for name in result.deltas]
-    found += [_disagreement(delta) for delta in result.deltas.values()]
-    return tuple(filter(None, found))
-
-
-def _coverage(result: Comparison) -> str:
-    if result.paired >= result.planned:
-        return ""
-    missing = " and ".join(
-        f"{counts['missing']} in the {arm} condition"
-        for arm, counts in result.counts.items()
-        if counts.get("missing")
-    )
-    impossible = result.counts["perturbed"].get("not_perturbable", 0)
-    reasons = [f"never answered: {missing}"] if missing else []
-    reasons += [f"not perturbable: {impossible}"] if impossible else []
-    why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"{result.paired} of {result.planned} planned examples are paired{why}; the rest is in no number."
-
-
-def _few_images(result: Comparison) -> str:
-    if not 0 < result.images < WARN_BELOW:
-        return ""
-    return f"Only {result.images} images: cluster-robust intervals may be too narrow below {WARN_BELOW}."
-
-
-def _unparsed(result: Comparison) -> str:
-    before, after = (rates(result.counts[arm])["parse_failure"] or 0.0 for arm in ("original", "perturbed"))
-    if abs(after - before) < 0.05:
-        return ""
-    return (
-        f"Answers without a box: {before:.1%} in the original and {after:.1%} in the perturbed condition; "
-        "part of Δ is a change of format, compare Δ on answers parsed in both."
-    )
-
-
-def _sign(name: str, result: Comparison) -> str:
-    primary, secondary = result.deltas[name].delta.value, result.parsed_only[name].delta.value
-    if primary is None or secondary is None or primary * secondary >= 0:
-        return ""
-    return (
-        f"{name}: Δ is {primary * 100:+.1f} points with unparsed answers as misses and "
-        f"{secondary * 100:+.1f} on answers parsed in both conditions: the signs differ."
-    )
-
-
-def _disagreement(delta: Delta) -> str:
-    estimate = delta.delta
-    if delta.bootstrap is None or estimate.low is None or estimate.high is None:
-        return ""
-    if estimate.images < WARN_BELOW:
-        return ""  # said already, and expected
-    width = estimate.high - estimate.low
-    apart = max(abs(delta.bootstrap[0] - estimate.low), abs(delta.bootstrap[1] - estimate.high))
-    if apart <= 0.2 * width:
-        return ""
-    return (
-        f"{delta.metric}: the cluster bootstrap gives {delta.bootstrap[0] * 100:+.1f} to "
-        f"{delta.bootstrap[1] * 100:+.1f} points, the t interval {estimate.low * 100:+.1f} to "
-        f"{estimate.high * 100:+.1f}: few images carry the change, read the interval with care."
-    )
