@@ -10,6 +10,7 @@ from refadv_ablate import slices, stats
 from refadv_ablate.report import published
 from refadv_ablate.report.groups import apart, to_overall
 from refadv_ablate.report.lexicon import Lexicon, lexicon
+from refadv_ablate.report.pooling import ENDING, pooled
 from refadv_ablate.report.sources import Cell
 from refadv_ablate.report.study import Study
 from refadv_ablate.report.tables import Column, Fact, Line, Number, Table
@@ -19,7 +20,7 @@ from refadv_ablate.types import Comparison, Estimate
 BINS = {"2–3": "2_3", "4–6": "4_6", "7+": "7_plus"}
 """Distractor bins and how the published tables' columns are called."""
 INTERVALS = "[low, high]: 95% interval, clustered by image."
-PUBLISHED = "Second lines: published value (ours − published; ✓ in our interval, ✗ outside it)."
+PUBLISHED = "Below: the published value (ours − published; ✓ in our interval, ✗ outside it)."
 COT = "The paper's columns are with the CoT prompt (its originals are the CoT lines of Table 7)."
 
 
@@ -100,10 +101,11 @@ def _facts(found: Lexicon) -> Mapping[str, str]:
 
 def _table2(study: Study, operator: str) -> Iterator[Table]:
     lines = []
-    for (model, prompt), found in _by_model(study, operator):
+    by_model = _by_model(study, operator)
+    for (model, prompt), found in by_model.items():
         arms = {data: comparison.deltas["acc50"].perturbed for data, (_, comparison) in found.items()}
         adv = next((data for data in arms if published.dataset_key(data) == "ref_adv"), None)
-        rows = {data: _row("table2", cell, data) for data, (cell, _) in found.items()}
+        rows = _rows("table2", found)
         fixed = {
             data: Number(value, published.value(rows[data], "acc50_fixed")) for data, value in arms.items()
         }
@@ -121,7 +123,7 @@ def _table2(study: Study, operator: str) -> Iterator[Table]:
         "table2",
         f"Table 2: Acc@0.5 when every expression is replaced ({operator})",
         ("Model", "Asked"),
-        _data_columns(study, operator),
+        _data_columns(by_model),
         tuple(lines),
         notes=_notes(lines, COT),
     )
@@ -130,8 +132,9 @@ def _table2(study: Study, operator: str) -> Iterator[Table]:
 def _table34(study: Study, name: str, title: str, operator: str) -> Iterator[Table]:
     column = {"table3": "acc50_bag_of_words", "table4": "acc50_one_descriptor_deleted"}[name]
     lines = []
-    for (model, prompt), found in _by_model(study, operator):
-        rows = {data: _row(name, cell, data) for data, (cell, _) in found.items()}
+    by_model = _by_model(study, operator)
+    for (model, prompt), found in by_model.items():
+        rows = _rows(name, found)
         deltas = {data: comparison.deltas["acc50"] for data, (_, comparison) in found.items()}
         kinds: tuple[tuple[str, str, Callable[[Any], Estimate]], ...] = (
             ("Original", "acc50_original", lambda delta: delta.original),
@@ -150,7 +153,7 @@ def _table34(study: Study, name: str, title: str, operator: str) -> Iterator[Tab
         name,
         f"Table {number}: Acc@0.5, original against {title.lower()} ({operator})",
         ("Model", "Asked"),
-        _data_columns(study, operator),
+        _data_columns(by_model),
         tuple(lines),
         notes=_notes(lines, COT, "Both conditions on the same examples, those answered in both."),
     )
@@ -159,29 +162,42 @@ def _table34(study: Study, name: str, title: str, operator: str) -> Iterator[Tab
 Found = dict[str, tuple[Cell, Comparison]]
 
 
-def _by_model(study: Study, operator: str) -> Iterator[tuple[tuple[str, str], Found]]:
+def _by_model(study: Study, operator: str) -> dict[tuple[str, str], Found]:
+    """(model, prompt) → data → what was found there, and over all splits of a set where there are several."""
     found: dict[tuple[str, str], Found] = {}
     for cell, comparison in study.pairs:
         if comparison.operator == operator and "acc50" in comparison.deltas:
             found.setdefault((cell.names.model, cell.names.prompt), {})[cell.names.data] = cell, comparison
-    yield from found.items()
+    return {names: {**by_data, **pooled(by_data)} for names, by_data in found.items()}
 
 
-def _row(table: str, cell: Cell, data: str) -> Mapping[str, str] | None:
-    """Published rows are CoT ones: nothing stands beside a run without it."""
-    if not _thinks(cell):
-        return None
-    return published.find(table, _names(cell), dataset=published.dataset_key(data))
+def _rows(table: str, found: Found) -> dict[str, Mapping[str, str] | None]:
+    """Published rows are CoT ones, over all splits: nothing stands beside a run without either."""
+    keys = [published.dataset_key(data) for data in found]
+    return {
+        data: published.find(table, _names(cell), dataset=key)
+        if _thinks(cell) and (keys.count(key) == 1 or data.endswith(ENDING))
+        else None
+        for (data, (cell, _)), key in zip(found.items(), keys, strict=True)
+    }
 
 
-def _data_columns(study: Study, operator: str) -> tuple[Column, ...]:
-    present = {comparison.data for comparison in study.comparisons if comparison.operator == operator}
-    names = [name for name in study.datasets() if name in present]
+def _data_columns(found: Mapping[tuple[str, str], Found]) -> tuple[Column, ...]:
+    """In the paper's order, all splits behind their parts; a set with one column has its plain name."""
+    order = list(published.DATASETS)
+    names = list(dict.fromkeys(data for by_data in found.values() for data in by_data))
     keys = [published.dataset_key(name) for name in names]
-    return tuple(
-        Column(name, _data_title(name) if keys.count(key) == 1 else name, best=True)
+    titles = {
+        name: f"{published.DATASETS[key]}, all"
+        if name.endswith(ENDING)
+        else name
+        if keys.count(key) > 1
+        else _data_title(name)
         for name, key in zip(names, keys, strict=True)
-    )
+    }
+    places = {key: order.index(key) if key in order else len(order) for key in keys}
+    names.sort(key=lambda name: (places[published.dataset_key(name)], name.endswith(ENDING)))
+    return tuple(Column(name, titles[name], best=True) for name in names)
 
 
 # ── tables 6, 7: accuracies, and by distractors ─────────────────────────────────────────────────

@@ -134,6 +134,30 @@ def test_table_7_is_of_ref_adv_with_macc_and_table_1_counts_the_examples(sweep):
     assert refcoco.values["negation_percent"].text == "20.00"
 
 
+def test_splits_are_pooled_for_the_published_column():
+    cells = []
+    for seed, data in enumerate(("refcoco_val_unc", "refcoco_testA_unc", "ref_adv")):
+        both = [
+            *records(30 + 10 * seed, seed=seed),
+            *records(30 + 10 * seed, seed=9 + seed, condition="bow", hit=0.4),
+        ]
+        cells.append(from_records(both, "InternVL3-14B-hf", data, "cot"))
+    found = study(cells, n_boot=0)
+    (table,) = paper.build("table3", found, OPERATORS)
+    assert [c.title for c in table.columns] == [
+        "refcoco_val_unc",
+        "refcoco_testA_unc",
+        "RefCOCO, all",
+        "Ref-Adv",
+    ]
+    delta = table.lines[2].values
+    assert [delta[c.key].published for c in table.columns] == [None, None, -0.073, -0.137]
+    parts = [delta[c.key].estimate for c in table.columns]
+    assert parts[2].n == parts[0].n + parts[1].n == 70
+    assert parts[2].value == pytest.approx((30 * parts[0].value + 40 * parts[1].value) / 70)
+    assert len(found.comparisons) == 3  # the family of tests has no pooled cell
+
+
 def test_a_run_without_chain_of_thought_is_not_set_beside_numbers_with_it():
     both = [*records(40, seed=1), *records(40, seed=2, condition="bow")]
     found = study([from_records(both, "InternVL3-14B-hf", "ref_adv", "direct")], n_boot=0)
