@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ GROUPS = ("model", "backend", "perturb", "data", "prompt", "protocol", "rewriter
 RECIPES = ("paper", "robustness")
 
 
+@lru_cache
 def asset_dir(name: str) -> Path:
     """The folder `name` (conf, experiments), inside the package or beside it."""
     for folder in (PACKAGE / name, PACKAGE.parent / name):

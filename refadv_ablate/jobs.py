@@ -250,7 +250,8 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
         durable=getattr(model, "durable", True),
         about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
     )
-    planned = sum(1 for _ in examples(parts.data, settings.limit))
+    label, path = next(iter(files.items()))
+    planned = texts.count(path) // job.draws[label]
     if planned == 0:
         raise UserError(
             f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude"
@@ -275,14 +276,13 @@ def _chance(request: Request) -> float | None:
 
 def _texts(parts: Parts, operators: Mapping[str, Operator]) -> dict[str, Path]:
     settings = parts.settings
-    files = {}
-    for label, operator in operators.items():
-        path = texts.texts_path(
-            settings.out / "texts", parts.data.fingerprint(), label, operator, settings.seed, settings.limit
-        )
-        files[label] = texts.ensure(
-            path, lambda: examples(parts.data, settings.limit), label, operator, settings.seed
-        )
+    folder, data = settings.out / "texts", parts.data.fingerprint()
+    files = {
+        label: texts.texts_path(folder, data, label, operator, settings.seed, settings.limit)
+        for label, operator in operators.items()
+    }
+    wanted = {label: (path, operators[label]) for label, path in files.items()}
+    texts.ensure_all(wanted, lambda: examples(parts.data, settings.limit), settings.seed)
     return files
 
 

@@ -155,7 +155,7 @@ def _pages(
     from refadv_ablate.report import run_report
 
     told = sweep.facts()
-    meta = {key: told[key] for key in ("command", "seed", "version", "versions", "started") if key in told}
+    meta: dict[str, Any] = {key: told[key] for key in ("command", "seed", "version", "versions", "started") if key in told}
     folders = [Path(cell.folder) for cell in cells if cell.state in GOOD]
     pages = run_report.write(sweep.folder, comparisons, failures, meta, folders)
     lines = [f"report: {os.path.relpath(pages[0])}"]

@@ -8,6 +8,7 @@ the prompt. A system text for one style lies beside it: `som.txt` and `som.syste
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -72,14 +73,12 @@ class Style:
                     f"{nearest(self.style, spec.prompts)}; or give a text of your own as prompt.file=…"
                 )
             path = shipped(spec.prompts[self.style])
-        text = read_text(path)
-        if PLACEHOLDER not in text:
-            raise UserError(f"the prompt file {path} lacks {PLACEHOLDER}, where the expression goes; add it")
-        system = path.with_suffix(".system.txt")
-        return text, read_text(system) if system.is_file() else spec.system
+        text, system = _templates(path, int(time.monotonic()))
+        return text, spec.system if system is None else system
 
     def fingerprint(self, spec: ModelSpec) -> str:
         """A hash of every text and setting that this style sends: part of what identifies a result."""
+        _templates.cache_clear()
         candidates = self.candidates.identity() if self.candidates else None
         return digest(self.style, self.texts(spec), self.follow_up_text(), candidates, self.max_new_tokens)
 
@@ -95,19 +94,23 @@ def shipped(name: str) -> Path:
     return asset_dir("conf") / "prompt_text" / name
 
 
+@lru_cache(maxsize=64)
+def _templates(path: Path, _second: int) -> tuple[str, str | None]:
+    """User's and system's text; looked for at most once a second, since a run asks for them at every turn."""
+    text = read_text(path)
+    if PLACEHOLDER not in text:
+        raise UserError(f"the prompt file {path} lacks {PLACEHOLDER}, where the expression goes; add it")
+    system = path.with_suffix(".system.txt")
+    return text, read_text(system) if system.is_file() else None
+
+
 def read_text(path: Path) -> str:
     """The file without its final line break. Raises UserError where it can't be read."""
     try:
-        return _text(path, path.stat().st_mtime_ns)
+        return path.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UserError(f"the prompt file {path} can't be read: {reason}; give another path") from error
-
-
-@lru_cache(maxsize=256)
-def _text(path: Path, _time: int) -> str:
-    text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
-    return text.removesuffix("\n")
 
 
 def build(

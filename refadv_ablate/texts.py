@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
+from refadv_ablate.asking import batched
 from refadv_ablate.jsonl import read_jsonl, to_line
 from refadv_ablate.records import perturbed_to_json
 from refadv_ablate.seeding import digest, generator
 from refadv_ablate.sweep import slugify
 from refadv_ablate.types import Example, Json, Operator, Perturbed
+
+BATCH = 256
+"""Examples perturbed at once; bounds memory, and what parsers and LLMs work on together."""
+FLUSH = 16
 
 
 def perturb_all(
@@ -43,33 +51,81 @@ def ensure(
     label: str,
     operator: Operator,
     seed: int,
-    heard: Callable[[int], None] = lambda n: None,
 ) -> Path:
-    """Makes the file unless it is there, going on where an interrupted run stopped."""
+    """As `ensure_all`, for one operator."""
+    ensure_all({label: (path, operator)}, examples, seed)
+    return path
+
+
+def ensure_all(
+    wanted: Mapping[str, tuple[Path, Operator]], examples: Callable[[], Iterable[Example]], seed: int
+) -> None:
+    """Makes the files that aren't there in one pass over the data, going on where one was interrupted."""
     from filelock import FileLock
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
-        if path.exists():
-            return path
+    with ExitStack() as stack:
+        for path in sorted(path for path, _ in wanted.values()):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(f"{path}.lock"))
+        parts = {
+            label: _Part.opened(path, operator, stack)
+            for label, (path, operator) in wanted.items()
+            if not path.exists()
+        }
+        if not parts:
+            return
+        first = 0
+        for batch in batched(examples(), BATCH):
+            for label, part in parts.items():
+                rest = batch[max(0, part.done - first) :]
+                part.write(perturb_all(rest, label, part.operator, seed))
+            first += len(batch)
+        for part in parts.values():
+            part.finish()
+
+
+@dataclass
+class _Part:
+    """A file in the making; `done` examples are in it."""
+
+    path: Path
+    file: IO[bytes]
+    operator: Operator
+    done: int
+
+    @classmethod
+    def opened(cls, path: Path, operator: Operator, stack: ExitStack) -> _Part:
         part = path.with_suffix(".part")
         done = _complete_lines(part) // operator.draws
-        with part.open("r+b" if part.exists() else "wb") as file:
-            file.truncate(_length_of(part, done * operator.draws))
-            file.seek(0, 2)
-            rest = islice(iter(examples()), done, None)
-            for count, perturbed in enumerate(perturb_all(rest, label, operator, seed), 1):
-                file.write((to_line(perturbed_to_json(perturbed)) + "\n").encode())
-                if count % 64 == 0:
-                    file.flush()
-                    heard(done + count // operator.draws)
-        part.rename(path)
-    return path
+        length = _length_of(part, done * operator.draws)
+        file = stack.enter_context(part.open("r+b" if part.exists() else "wb"))
+        file.truncate(length)
+        file.seek(length)
+        return cls(path, file, operator, done)
+
+    def write(self, found: Iterable[Perturbed]) -> None:
+        """Each text is in the file before an expensive next one is made."""
+        for count, perturbed in enumerate(found, 1):
+            self.file.write((to_line(perturbed_to_json(perturbed)) + "\n").encode())
+            if count % FLUSH == 0:
+                self.file.flush()
+        self.file.flush()
+
+    def finish(self) -> None:
+        """Gives the whole file its name."""
+        self.file.close()
+        self.path.with_suffix(".part").rename(self.path)
 
 
 def read(path: Path) -> Callable[[], Iterator[Mapping[str, Json]]]:
     """A function that reads the file's lines anew each time."""
     return lambda: read_jsonl(path)
+
+
+def count(path: Path) -> int:
+    """How many lines the file has."""
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 def _complete_lines(part: Path) -> int:
