@@ -57,7 +57,8 @@ def words_of(text: str) -> list[str]:
 
 def listen(text: str) -> Heard:
     """Reads from left to right; total: any text gives some understanding."""
-    heard, pending, negated = Heard(), [], False
+    heard, negated = Heard(), False
+    pending: list[tuple[str, str]] = []
     words = words_of(text)
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
@@ -88,6 +89,14 @@ def _noun(heard: Heard, noun: str, pending: list[tuple[str, str]]) -> None:
         heard.landmark, heard.landmark_has = noun, pending
 
 
+def _is(name: str, value: str, wanted: bool = True) -> Callable[[Sighting], bool]:
+    return lambda s: (getattr(s, name) == value) is wanted
+
+
+def _beyond(side: str, mark: Sighting) -> Callable[[Sighting], bool]:
+    return lambda s: s is not mark and ahead(side, s, mark) > 0
+
+
 def resolve(heard: Heard, seen: Sequence[Sighting]) -> Sighting | None:
     """The object meant: constraints are applied one after another, one that leaves nothing is dropped.
 
@@ -97,15 +106,15 @@ def resolve(heard: Heard, seen: Sequence[Sighting]) -> Sighting | None:
     if heard.noun is not None:
         left = _keep(left, lambda s: s.shape == heard.noun)
     for name, value in heard.has:
-        left = _keep(left, lambda s, name=name, value=value: getattr(s, name) == value)
+        left = _keep(left, _is(name, value))
     for name, value in heard.lacks:
-        left = _keep(left, lambda s, name=name, value=value: getattr(s, name) != value)
+        left = _keep(left, _is(name, value, wanted=False))
     if heard.side is not None and heard.landmark is not None:
         marks = [s for s in seen if s.shape == heard.landmark]
         for name, value in heard.landmark_has:
-            marks = _keep(marks, lambda s, name=name, value=value: getattr(s, name) == value)
+            marks = _keep(marks, _is(name, value))
         for mark in marks[:1]:
-            left = _keep(left, lambda s, mark=mark: s is not mark and ahead(heard.side or "", s, mark) > 0)
+            left = _keep(left, _beyond(heard.side, mark))
     if heard.edge is not None and left:
         order = sorted(left, key=lambda s: -towards(heard.edge or "", s))
         left = order[min(heard.nth or 1, len(order)) - 1 :]

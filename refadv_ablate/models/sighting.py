@@ -80,7 +80,8 @@ def _background(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
     border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     colours, counts = np.unique((border // 8).astype(np.int64), axis=0, return_counts=True)
     chosen = colours[counts.argmax()]
-    return np.median(border[((border // 8) == chosen).all(axis=1)], axis=0).astype(np.float32)
+    same = border[((border // 8) == chosen).all(axis=1)]
+    return np.asarray(np.median(same, axis=0), np.float32)
 
 
 def _describe(
