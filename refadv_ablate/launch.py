@@ -155,7 +155,8 @@ def _pages(
     from refadv_ablate.report import run_report
 
     told = sweep.facts()
-    meta: dict[str, Any] = {key: told[key] for key in ("command", "seed", "version", "versions", "started") if key in told}
+    wanted = ("command", "seed", "version", "versions", "started")
+    meta: dict[str, Any] = {key: told[key] for key in wanted if key in told}
     folders = [Path(cell.folder) for cell in cells if cell.state in GOOD]
     pages = run_report.write(sweep.folder, comparisons, failures, meta, folders)
     lines = [f"report: {os.path.relpath(pages[0])}"]

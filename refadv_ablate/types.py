@@ -128,9 +128,7 @@ class Operator(Protocol):
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
         """Keeps the id, the image and the target."""
 
-    def perturb_many(
-        self, items: Iterable[tuple[Example, random.Random]]
-    ) -> Iterator[Perturbed]:
+    def perturb_many(self, items: Iterable[tuple[Example, random.Random]]) -> Iterator[Perturbed]:
         """As `perturb`, in the same order, for a whole stream: parsers and LLMs work in batches."""
 
     def identity(self) -> Mapping[str, Json]:
@@ -311,9 +309,7 @@ class Resize(Protocol):
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────
 
-Outcome = Literal[
-    "box", "empty", "unparsable", "refused", "truncated", "missing", "not_perturbable"
-]
+Outcome = Literal["box", "empty", "unparsable", "refused", "truncated", "missing", "not_perturbable"]
 """missing: the model never answered (excluded and counted). The NoBox kinds score IoU 0."""
 
 
