@@ -138,6 +138,16 @@ def run(args: argparse.Namespace) -> None:
             )  # fmt: skip
     architecture.save(trainer.model, trainer.tokens, args.out)
     log.close()
+    facts = {
+        "arguments": {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "minutes")}
+        | {"decay_at": decay_at},
+        "steps": step,
+        "minutes": (time.time() - started) / 60,
+        "parameters": sum(p.numel() for p in trainer.model.parameters()),
+        "scenes": usable,
+        "expressions": int(bank.first[usable]),
+    }
+    (args.out / "training.json").write_text(json.dumps(facts, indent=1))
 
 
 COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target")
