@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from refadv_ablate import assets
+from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.report import compare, gallery, paper, run_report
 from refadv_ablate.report.console import accuracies, console
@@ -85,7 +85,10 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
         meta={
             "title": _title(found),
             "command": _command(),
-            "sources": sorted({str(c.path) for c in cells})[:50],
+            "version": __version__,
+            "seed": cfg.seed,
+            "resamples": options.resamples,
+            "sources": sorted({str(cell.path) for cell in cells})[:50],
         },
         operators=options.operators,
         names=names,

@@ -12,6 +12,7 @@ from refadv_ablate.report import gallery, results
 from refadv_ablate.report.figures import delta_figure, flip_figure
 from refadv_ablate.report.imagery import images_of
 from refadv_ablate.report.pages import Content, Picture, write_pages
+from refadv_ablate.report.points import warnings_of
 from refadv_ablate.report.run_report import write_tables
 from refadv_ablate.report.sources import Cell
 from refadv_ablate.scoring import Arm
@@ -122,7 +123,7 @@ def write(folder: Path, matched: Sequence[Matched], *, most: int, command: str =
             ),
             Picture(flip_figure(comparisons, figures / "flips")[0], f"From {arms[0]} to {arms[1]}."),
         ],
-        warnings=[(f"{c.data} · {c.operator}", w) for c in comparisons for w in c.warnings],
+        warnings=warnings_of(comparisons),
         meta=meta,
         galleries=galleries,
     )

@@ -14,13 +14,13 @@ from rich.text import Text
 
 from refadv_ablate.report.points import (
     because,
-    cell_name,
     interval,
     missing,
     p_holm,
     points,
     share,
     unread,
+    warnings_of,
 )
 from refadv_ablate.types import Comparison, Delta, Estimate
 
@@ -142,20 +142,8 @@ def _beside(value: Value | None) -> Text:
 
 
 def _warnings(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
-    """Each sentence once, with the cells it is about."""
-    told: dict[str, list[str]] = {}
-    for comparison in comparisons:
-        for warning in dict.fromkeys(comparison.warnings):
-            told.setdefault(warning, []).append(cell_name(comparison))
-    for warning, cells in told.items():
-        if len(comparisons) == 1:
-            where = ""
-        elif len(cells) == len(comparisons):
-            where = f"all {len(cells)} cells: "
-        else:
-            more = f" and {len(cells) - 2} more" if len(cells) > 2 else ""
-            where = f"{', '.join(cells[:2])}{more}: "
-        yield Text.assemble(("warning ", "bold yellow"), f"{where}{warning}")
+    for cells, warning in warnings_of(comparisons):
+        yield Text.assemble(("warning ", "bold yellow"), f"{cells}: " if cells else "", warning)
 
 
 def _failures(failures: Sequence[Failure], done: int) -> Iterator[RenderableType]:

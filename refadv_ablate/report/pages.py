@@ -166,16 +166,15 @@ def _command(content: Content) -> str:
 
 
 def _notices(content: Content) -> str:
-    failed = "".join(f"<li><b><bdi>{_e(c)}</bdi></b> {_e(why)}</li>" for c, why in content.failures)
-    warned = "".join(f"<li><b><bdi>{_e(c)}</bdi></b> {_e(text)}</li>" for c, text in content.warnings)
-    parts = (
-        f"<div class='notice bad'><h2>Failed: {len(content.failures)}</h2><ul>{failed}</ul></div>"
-        if failed
-        else ""
+    boxes = (("notice bad", "Failed", content.failures), ("notice", "To mind", content.warnings))
+    return "".join(_notice(*box) for box in boxes if box[2])
+
+
+def _notice(kind: str, title: str, items: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(
+        f"<li>{f'<b><bdi>{_e(cell)}</bdi></b> ' if cell else ''}{_e(text)}</li>" for cell, text in items
     )
-    if warned:
-        parts += f"<div class=notice><h2>To mind: {len(content.warnings)}</h2><ul>{warned}</ul></div>"
-    return parts
+    return f'<div class="{kind}"><h2>{title}: {len(items)}</h2><ul>{lines}</ul></div>'
 
 
 def _section(title: str, body: str) -> str:
@@ -197,7 +196,8 @@ def markdown_page(content: Content, folder: Path) -> str:
     lines += [f"- {plain(text)}" for text in headlines(content.comparisons)]
     for title, items in (("Failed", content.failures), ("To mind", content.warnings)):
         if items:
-            lines += ["", f"## {title}", "", *(f"- **{plain(cell)}** {plain(text)}" for cell, text in items)]
+            named = (f"**{plain(cell)}** {plain(text)}" if cell else plain(text) for cell, text in items)
+            lines += ["", f"## {title}", "", *(f"- {line}" for line in named)]
     lines += ["", "## Tables", ""] if content.tables else []
     lines += [f"{markdown(table)}" for table in content.tables]
     lines += ["## Figures", ""] if content.pictures else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from refadv_ablate.types import Comparison, Delta, Estimate
 
@@ -90,3 +90,21 @@ def missing(comparison: Comparison, arm: str) -> int:
 def cell_name(comparison: Comparison) -> str:
     """model · data · prompt · operator."""
     return " · ".join((comparison.model, comparison.data, comparison.prompt, comparison.operator))
+
+
+def warnings_of(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
+    """(cells, sentence), each sentence once; the cells are empty where there is only one."""
+    told: dict[str, list[str]] = {}
+    for comparison in comparisons:
+        for warning in dict.fromkeys(comparison.warnings):
+            told.setdefault(warning, []).append(cell_name(comparison))
+    return [(_cells(names, len(comparisons)), warning) for warning, names in told.items()]
+
+
+def _cells(names: Sequence[str], total: int) -> str:
+    if total == 1:
+        return ""
+    if len(names) == total:
+        return f"all {total} cells"
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"{', '.join(names[:2])}{more}"

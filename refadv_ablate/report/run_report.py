@@ -13,7 +13,7 @@ from refadv_ablate.report.curves import hardness_figure, threshold_figure
 from refadv_ablate.report.figures import delta_figure, flip_figure, model_forest
 from refadv_ablate.report.formats import FORMATS
 from refadv_ablate.report.pages import Content, Picture, page_of, write_pages
-from refadv_ablate.report.points import cell_name
+from refadv_ablate.report.points import warnings_of
 from refadv_ablate.report.sources import Names, from_files
 from refadv_ablate.report.study import Study, within
 from refadv_ablate.report.tables import Table
@@ -136,19 +136,14 @@ def _arms(study: Study) -> Iterator[tuple[str, dict[str, Arm]]]:
 
 def _warnings(study: Study) -> Iterator[tuple[str, str]]:
     """Of comparisons, and of files that have none; each sentence once."""
-    seen: set[tuple[str, str]] = set()
-    told = [(cell_name(c), w) for c in study.comparisons for w in c.warnings]
+    told = warnings_of(study.comparisons)
+    yield from told
     heard = {sentence for _, sentence in told}
-    told += [
-        (cell.names.model or cell.path.name, w)
-        for cell in study.cells
-        for w in cell.warnings
-        if w not in heard
-    ]
-    for item in told:
-        if item not in seen:
-            seen.add(item)
-            yield item
+    for cell in study.cells:
+        for warning in cell.warnings:
+            if warning not in heard:
+                heard.add(warning)
+                yield cell.names.model or cell.path.name, warning
 
 
 def _galleries(folder: Path, cells: Sequence[Path]) -> Iterator[tuple[str, str]]:

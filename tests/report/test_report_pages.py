@@ -85,6 +85,16 @@ def test_a_page_without_cells_has_the_differences_only(tmp_path):
     assert "Failed: 1" in empty[0].read_text(encoding="utf-8")
 
 
+def test_a_warning_of_several_cells_is_said_once_and_of_one_without_its_name(tmp_path):
+    many = [comparison(operator=name, warnings=("few images",)) for name in ("bow", "fixed")]
+    html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "a", many))
+    assert html.count("few images") == markdown.count("few images") == 1
+    assert "all 2 cells" in html
+    html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "b", many[:1]))
+    assert "<li>few images</li>" in html
+    assert "- few images" in markdown
+
+
 def test_a_headline_is_no_surer_than_the_test():
     lost = comparison()
     unsure = comparison(deltas={"acc50": delta("acc50", 0.5, 0.45, p=0.03, p_holm=0.06)})
