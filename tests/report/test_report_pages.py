@@ -283,3 +283,20 @@ def test_logged_runs_are_fetched_from_the_newest_sweep(results, tmp_path):
         from_log(Space(client=tracker.client, experiment="else"), [], tmp_path / "d")
     with pytest.raises(UserError, match="tracking=none keeps no runs"):
         from_log(Space(), [], tmp_path / "e")
+
+
+def test_the_store_alone_gives_the_numbers_of_the_run(tmp_path, monkeypatch, capsys):
+    from refadv_ablate.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    words = ["perturb=bow", "limit=8", "tracking=none", "gallery=0"]
+    assert main([*words, "progress=off"]) == 0
+    assert main(["report", "source=store", *words, "to=from_store", "resamples=200"]) == 0
+    assert main(["report", "path=results", "to=from_files", "resamples=200"]) == 0
+    tables = [
+        (tmp_path / folder / "tables" / "results.csv").read_text() for folder in ("from_store", "from_files")
+    ]
+    assert tables[0] == tables[1]
+    capsys.readouterr()
+    assert main(["report", "source=store", *words, "seed=7", "data.seed=99", "to=x"]) == 2
+    assert "has no answers of listener to" in capsys.readouterr().err
