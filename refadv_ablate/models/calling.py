@@ -8,7 +8,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -141,7 +141,7 @@ class Call:
                     )
                 reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, tries.number)
             except Exception as error:  # judge raises what it doesn't know
-                failure = judge(error)
+                failure = self._without_key(judge(error))
                 self.over = self._fatal(failure) if failure.kind == "fatal" else self.over
             else:
                 self.pace.answered(reply.seconds)
@@ -181,6 +181,12 @@ class Call:
             self.pace.failed(len(self.reserved), failure.reason)
             if self.pace.given_up:
                 raise ModelUnavailable(self._gone(failure))
+
+    def _without_key(self, failure: Failure) -> Failure:
+        """Some servers repeat the key that they refuse."""
+        if len(self.key) < 8 or self.key not in failure.reason:
+            return failure
+        return replace(failure, reason=failure.reason.replace(self.key, "***"))
 
     def _no_reply(self, failure: Failure, attempts: int) -> Reply:
         self.unanswered = [*self.unanswered[-self.engine.first_failures :], failure]

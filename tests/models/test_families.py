@@ -3,7 +3,9 @@ the original and a shuffled expression."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from refadv_ablate import assets, parsing, prompts
 from refadv_ablate.boxes import Box
+from refadv_ablate.errors import UserError
 from refadv_ablate.models.detectors import as_phrase
 from refadv_ablate.seeding import generator
 from refadv_ablate.types import NoBox, Reply, Request, Seen
@@ -122,3 +125,31 @@ def test_florence_counts_the_first_phrase_it_grounds(
 
 def test_the_text_of_grounding_dino_is_one_phrase() -> None:
     assert as_phrase("The man, Dr. Who?  NOT in red.") == "the man, dr who not in red."
+
+
+@pytest.mark.parametrize("backend", ["transformers", "openai", "vllm"])
+def test_a_backend_composes_with_a_family_and_knows_itself_without_loading(
+    backend: str, composed: Callable[..., Any]
+) -> None:
+    parts = composed("model=qwen3_vl", f"backend={backend}")
+    model = assets.build(parts.engine, "backend", spec=parts.spec)
+    identity = json.loads(json.dumps(dict(model.identity())))
+    assert identity["checkpoint"] == "Qwen/Qwen3-VL-8B-Instruct"
+    assert "http" not in json.dumps(identity)
+    assert list(model.answer([])) == []
+    model.close()
+    model.close()
+
+
+def test_replay_wants_its_file(composed: Callable[..., Any], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="path"):
+        composed("model=replay")
+    (tmp_path / "p.jsonl").write_text('{"row_idx": 0, "box": [1, 2, 30, 40]}\n')
+    parts = composed("model=replay", f"model.engine.path={tmp_path / 'p.jsonl'}")
+    (request,) = asked(parts, 1)[:1]
+    request = replace(request, condition="original")
+    request = replace(
+        request, perturbed=replace(request.perturbed, example=replace(request.perturbed.example, id="0"))
+    )
+    reply = answers(parts, [request])[request.id]
+    assert read(parts, request, reply) == Box(1, 2, 30, 40)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import random
+import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,7 +319,49 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(monkeypatch: p
     assert server.url not in repr(model.identity())
 
 
+@pytest.mark.parametrize("status", [401, 400])
+def test_a_server_that_repeats_the_key_does_not_put_it_in_an_error(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    echo = Server(lambda n, body: Fail(status, "wrong key sk-very-secret"))
+    with echo as server, pytest.raises(ModelUnavailable) as caught:
+        for _, reply in engine(server, first_failures=4).answer(ask(n) for n in range(50)):
+            assert "sk-very-secret" not in reply.error
+    assert "***" in str(caught.value) and "sk-very-secret" not in str(caught.value)
+
+
 def test_a_rest_until_a_date_is_honoured_like_seconds() -> None:
     when = datetime.now(UTC) + timedelta(seconds=30)
     wait = seconds_to_wait({"retry-after": when.strftime("%a, %d %b %Y %H:%M:%S GMT")})
     assert wait is not None and 28 <= wait <= 30
+
+
+@pytest.mark.slow
+def test_a_real_server_and_the_local_engine_say_the_same(
+    checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """`transformers serve` with the same tiny checkpoint: messages, image and limits arrive as meant."""
+    pytest.importorskip("fastapi", reason="transformers serve needs its `serving` extra")
+    pytest.importorskip("uvicorn", reason="transformers serve needs its `serving` extra")
+    from refadv_ablate.models.transformers import Transformers
+
+    folder = checkpoint("qwen3_vl")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
+    words = [sys.executable, "-c", code, "serve", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+    log = (tmp_path / "serve.log").open("w")
+    with log, subprocess.Popen(words, stdout=log, stderr=log) as process:
+        try:
+            requests = [ask(n, sampling=Sampling(max_new_tokens=8)) for n in range(4)]
+            model = OpenAI(spec=spec(str(folder)), base_url=f"http://127.0.0.1:{port}/v1", first_patience=90)
+            served = answers(model, *requests)
+        finally:
+            process.terminate()
+    local = answers(Transformers(spec=spec(str(folder))), *requests)  # type: ignore[arg-type]
+    assert {key: (r.text, r.finish) for key, r in served.items()} == {
+        key: (r.text, r.finish) for key, r in local.items()
+    }
+    assert {r.usage.input_tokens for r in served.values()} == {r.usage.input_tokens for r in local.values()}
