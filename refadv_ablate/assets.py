@@ -140,6 +140,17 @@ def representative(overrides: Sequence[str]) -> list[str]:
     return words
 
 
+def sweep_params(overrides: Sequence[str]) -> list[str]:
+    """The overrides with the sweep of a recipe (`hydra.sweeper.params`) before those of the command line."""
+    from omegaconf import OmegaConf
+
+    config = compose(representative(overrides), with_hydra=True)
+    given = {override.key_or_group for override in parse(overrides)}
+    params = OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({}), resolve=True)
+    assert isinstance(params, dict)
+    return [f"{key!s}={value!s}" for key, value in params.items() if str(key) not in given] + list(overrides)
+
+
 def _is_plain_key(override: Any, groups: Sequence[str]) -> bool:
     key = override.key_or_group
     return key not in groups and not key.startswith(("hydra", "command"))
@@ -166,8 +177,14 @@ def _values(override: Any) -> list[str]:
     return flat
 
 
+def variants(group: str) -> dict[str, str]:
+    """Further options of a group that the recipes bring: a family in one size, a set in one split."""
+    folder = asset_dir("experiments") / group
+    return {path.stem: first_comment(path) for path in sorted(folder.glob("*.yaml"))}
+
+
 def _check_option(group: str, value: str, folder: str = "conf") -> None:
-    known = options(_group_in(group, folder))
+    known = options(_group_in(group, folder)) | (variants(group) if folder == "conf" else {})
     if value not in known and value != "null":
         raise UserError(f"there is no {group}={value}; {nearest(value, known)}")
 

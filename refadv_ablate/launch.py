@@ -172,7 +172,7 @@ def _list_cells(words: Sequence[str], multirun: bool) -> int:
     from itertools import product
 
     choices = []
-    for override in assets.parse(words):
+    for override in assets.parse(assets.sweep_params(words) if multirun else words):
         values = list(override.sweep_iterator()) if override.is_sweep_override() else None
         key = override.get_key_element()
         choices.append([f"{key}={v}" for v in values] if values else [override.input_line])
