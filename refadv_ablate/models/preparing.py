@@ -118,7 +118,7 @@ class Preparer:
         if found is not None:
             return found.result()
         try:
-            mine.set_result(self._process(key, _as_sent(image, *how), prompt))
+            mine.set_result(self._process(key, as_sent(image, *how), prompt))
         except BaseException as error:
             mine.set_exception(error)
             raise
@@ -149,7 +149,7 @@ def _turn(message: Message) -> dict[str, Json]:
     return {"role": message.role, "content": parts}
 
 
-def _as_sent(image: ImageRef, image_format: Json, quality: Json) -> Image.Image:
+def as_sent(image: ImageRef, image_format: Json, quality: Json) -> Image.Image:
     """The pixels a server would get: JPEG changes them."""
     from PIL import Image
 
