@@ -61,9 +61,9 @@ def row(number: int, item: Item, file_name: str, split: str) -> dict[str, Json]:
 def export(
     kept: Sequence[Item], settings: Export, folder: Path, seed: int, provenance: Mapping[str, Json]
 ) -> dict[str, int]:
-    """Writes folder/<split>/{samples.jsonl, images/, data/*.parquet, provenance.json}; rows by split.
+    """Writes folder/<split>/{samples.jsonl, images/, provenance.json} and folder/data/<split>-*.parquet.
 
-    Built beside its place and moved there, so that a set is whole or absent.
+    Built beside its place and moved there, so that a set is whole or absent. Returns rows by split.
     """
     if not kept:
         raise UserError("no expression is kept yet, so there is nothing to export: finish the stage verify")
@@ -74,8 +74,8 @@ def export(
     counts = {}
     names = file_names(kept)
     try:
-        for split in settings.splits:
-            own = [i for i in kept if split_of(i.scene.sha256, settings.splits, seed) == split]
+        for split in settings.shares:
+            own = [i for i in kept if split_of(i.scene.sha256, settings.shares, seed) == split]
             if own:
                 counts[split] = _write_split(own, names, split, part / split, provenance)
         (part / "README.md").write_text(card(counts, provenance), encoding="utf-8")
@@ -118,13 +118,13 @@ def _write_split(
                 )
     rows = [row(n, item, names[item.scene.sha256], split) for n, item in enumerate(items)]
     write_jsonl(folder / "samples.jsonl", rows)
-    write_parquet(rows, folder)
+    write_parquet(rows, folder, folder.parent / "data" / f"{split}-00000-of-00001.parquet")
     write_json(folder / "provenance.json", provenance)
     return len(rows)
 
 
-def write_parquet(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """data/train-00000-of-00001.parquet with the image files' bytes, as the hub keeps such sets."""
+def write_parquet(rows: Sequence[Mapping[str, Any]], folder: Path, path: Path) -> None:
+    """The rows with the bytes of their image files below `folder`, as the hub keeps such sets."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -152,8 +152,7 @@ def write_parquet(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
     schema = pa.schema(
         list(types.items()), metadata={"huggingface": json.dumps({"info": {"features": features}})}
     )
-    (folder / "data").mkdir()
-    path = folder / "data" / "train-00000-of-00001.parquet"
+    path.parent.mkdir(exist_ok=True)
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, len(rows), 100):  # images of one row group in memory at a time
             chunk = [
@@ -190,6 +189,8 @@ stored image), and `category`, `candidates`, `attributes`, `split`. Images keep 
 {rows}
 
 {facts}
+
+`data/` has the same rows as Parquet with the images inside.
 
 Ask a model: `python -m refadv_ablate data=ref_adv_s data.path=<folder of a split> perturb=bow model=…`
 """

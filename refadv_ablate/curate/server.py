@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Body, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -26,8 +27,8 @@ _FILES = {
 }
 _HEADERS = {
     # no inline script, no other host: what annotators or data wrote can't run or call anywhere
-    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; style-src 'self'; "
+    "script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -44,6 +45,7 @@ def application(desk: Desk, hosts: list[str]) -> FastAPI:
     app.middleware("http")(_guard)
     app.exception_handler(RefusedError)(_refused)
     app.exception_handler(ImageUnreadable)(_refused)
+    app.exception_handler(RequestValidationError)(_malformed)
     for route, (name, kind) in _FILES.items():
         app.get(route)(_file(PAGES / name, kind))
     _add_interface(app, desk)
@@ -95,6 +97,11 @@ async def _guard(request: Request, call: Callable[[Request], Awaitable[Response]
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response
+
+
+def _malformed(request: Request, error: Exception) -> JSONResponse:
+    """Without the value that was sent, which may be no JSON (infinity) or anything at all."""
+    return JSONResponse({"detail": "the server can't read this answer; reload the page"}, 422)
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:

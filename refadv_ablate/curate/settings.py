@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from refadv_ablate.errors import UserError
@@ -52,7 +52,7 @@ class LabelStudio:
     action: str = "export"
     path: Path | None = None
     image_prefix: str = "/data/local-files/?d="
-    annotators: Mapping[str, str] = field(default_factory=dict)
+    annotators: Mapping[int | str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.action not in ("export", "import"):
@@ -64,17 +64,22 @@ class Export:
     """Where the set goes, and how its images are split."""
 
     to: Path | None = None
-    splits: Mapping[str, float] = field(default_factory=lambda: {"test": 1.0})
+    splits: Mapping[str, float] | None = None
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        shares = list(self.splits.values())
+        shares = list(self.shares.values())
         good = all(isinstance(s, int | float) and s > 0 for s in shares)
         if not shares or not good or abs(sum(shares) - 1) > 1e-6:
-            raise UserError(f"export.splits={dict(self.splits)}: shares above 0 that sum to 1 are needed")
-        for name in self.splits:
-            if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
+            raise UserError(f"export.splits={dict(self.shares)}: shares above 0 that sum to 1 are needed")
+        for name in self.shares:
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) or name == "data":
                 raise UserError(f"export.splits: {name!r} is no name for a split: letters, digits, - and _")
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Split → share of the images."""
+        return {"test": 1.0} if self.splits is None else self.splits
 
 
 @dataclass(frozen=True, slots=True)

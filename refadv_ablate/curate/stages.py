@@ -131,7 +131,8 @@ def label_studio(common: Common, config: Any) -> int:
         interface = work.write_tasks(items, settings, path)
         _say(f"{len(items)} tasks: {relative(path)}; labelling interface: {relative(interface)}")
         return 0
-    answers, problems = work.read_annotations(path, {i.id: i for i in items}, settings.annotators)
+    names = {str(key): name for key, name in (settings.annotators or {}).items()}
+    answers, problems = work.read_annotations(path, {i.id: i for i in items}, names)
     new = work.take(answers, Ledger(common.out / "answers.jsonl"))
     _say(f"{new} new answers of {len(answers)} in {relative(path)}")
     for problem in problems[:20]:
