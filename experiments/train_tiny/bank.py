@@ -32,8 +32,10 @@ class Bank:
     tail: int
     """Tokens between expression and answer, at the end of each row."""
 
-    def batch(self, scenes: Tensor, count: int, rng: torch.Generator) -> dict[str, Tensor]:
-        """`count` expressions of each scene, kinds by their shares."""
+    def batch(
+        self, scenes: Tensor, count: int, rng: torch.Generator, extra: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """`count` expressions of each scene, kinds by their shares; `extra` scenes come as pictures alone."""
         # most batches keep to shorter expressions: less padding
         longest = self.tail + (8 if torch.rand((), generator=rng) < 0.7 else 99)
         pick = []
@@ -55,9 +57,10 @@ class Bank:
             )
             for which in (self.target, self.landmark)
         )
-        items = [torch.from_numpy(self.items[s]) for s in scenes.tolist()]
+        seen = scenes.tolist() + ([] if extra is None else extra.tolist())
+        items = [torch.from_numpy(self.items[s]) for s in seen]
         return {
-            "pixels": pixels(np.stack([self.pictures[s] for s in scenes.tolist()])),
+            "pixels": pixels(np.stack([self.pictures[s] for s in seen])),
             "tokens": self.tokens[chosen].long(),
             "lengths": self.lengths[chosen],
             "box": boxes,

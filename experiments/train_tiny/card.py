@@ -25,6 +25,7 @@ GOAL, GOAL_KIND = 0.85, 0.75
 
 def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str:
     """The model card; every number comes from the two files."""
+    first = training["stages"][0]["arguments"]
     lines = [
         "# tiny_internvl3",
         "",
@@ -69,21 +70,37 @@ def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str
         "## Training",
         "",
         f"`experiments/train_tiny/train.py`, {training['steps']:,} steps in {training['minutes']:.0f} minutes"
-        f" on one thread of a shared two-core machine, seed {training['arguments']['seed']}, on"
-        f" {training['scenes']:,} drawn scenes with {training['expressions']:,} expressions. The first"
-        f" {training['arguments']['vision_steps']} steps train the vision tower alone.",
+        f" on one thread of a two-core machine that others used too, seed {first['seed']}, on"
+        f" {training['scenes']:,} drawn scenes with {training['expressions']:,} expressions"
+        f" (`scenes.py`). The first {first['vision_steps']} steps train the vision tower alone;"
+        f" the learning rate falls from step {training['decay_at']:,} on. `curve.png` shows the losses and"
+        " the accuracy on held-out training scenes (true coordinates before each given).",
         "",
         "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
         " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
         " attention head of two layers should look (the referent; below it the landmark). Those read-outs are"
-        " not in the checkpoint. Arguments, exactly:",
+        " not in the checkpoint.",
         "",
-        "```json",
-        json.dumps(training["arguments"], indent=1, sort_keys=True),
-        "```",
-        "",
+        *stages(training["stages"]),
     ]
     return "\n".join(lines)
+
+
+def stages(rows: list[dict[str, Any]]) -> list[str]:
+    """The arguments of the run, and of each time it was stopped and resumed with others."""
+    if len(rows) == 1:
+        lines = ["It was one run. Its arguments:"]
+    else:
+        steps = ", ".join(f"{row['from_step']:,}" for row in rows[1:])
+        lines = [f"The run was stopped and resumed at step {steps}. Its arguments, stage by stage:"]
+    for row in rows:
+        arguments = " ".join(
+            f"--{name.replace('_', '-')} {value}"
+            for name, value in sorted(row["arguments"].items())
+            if value is not None
+        )
+        lines += ["", f"    from step {row['from_step']:,}: {arguments}"]
+    return [*lines, ""]
 
 
 def share(row: dict[str, Any]) -> str:

@@ -68,10 +68,11 @@ class Trainer:
         weights: list[Any],
     ) -> dict[str, float]:
         """One step of the optimizer on the vision losses, or on all where `look_at` says where to look."""
+        x = forward.cells(self.model, batch["pixels"])
+        found = self.vision_loss(x, batch, sigma)
         if look_at:
-            found = self.losses(batch, sigma, look_at)
-        else:
-            found = self.vision_loss(forward.cells(self.model, batch["pixels"]), batch, sigma)
+            # the batch may hold more pictures than questions: those are for the vision losses alone
+            found |= self.answer_losses(x[: len(batch["tokens"])], batch, sigma, look_at)
         loss = found["object"] * 2 + found["named"] * 0.5 + found["cell_box"] * 0.3 + found["edges"]
         if look_at:
             looks = sum(found[f"look_{layer}"] for layer in look_at)
@@ -82,10 +83,11 @@ class Trainer:
         optimizer.step()
         return {k: v.detach().mean().item() for k, v in found.items()}
 
-    def losses(self, batch: dict[str, Tensor], sigma: float, look_at: dict[int, str]) -> dict[str, Tensor]:
-        """All losses of a batch, by name, and the share of questions whose cell was looked at most."""
-        x = forward.cells(self.model, batch["pixels"])
-        found = self.vision_loss(x, batch, sigma)
+    def answer_losses(
+        self, x: Tensor, batch: dict[str, Tensor], sigma: float, look_at: dict[int, str]
+    ) -> dict[str, Tensor]:
+        """The losses of the questions, by name, and which of them are answered right at IoU 0.5."""
+        found = {}
         batch_size, count, _ = batch["tokens"].shape
         bins = (batch["box"] * 1000 / architecture.STEP).round().long().clamp(0, architecture.BINS - 1)
         answer = torch.stack([self.numbers[k][bins[..., k]] for k in range(4)], -1)

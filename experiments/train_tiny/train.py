@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import architecture
+import forward
 import numpy as np
 import torch
 from bank import KINDS, Bank, load
@@ -43,6 +44,9 @@ def main() -> None:
     parser.add_argument("--anneal", type=int, default=3000, help="steps over which soft targets sharpen")
     parser.add_argument("--batch", type=int, default=8, help="scenes per step")
     parser.add_argument("--count", type=int, default=12, help="expressions per scene")
+    parser.add_argument(
+        "--extra", type=int, default=12, help="further pictures per step, vision losses alone"
+    )
     parser.add_argument("--lr", type=float, default=1.5e-3)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=5)
@@ -95,6 +99,10 @@ def run(args: argparse.Namespace) -> None:
         optimizer.load_state_dict(state["optimizer"])
         step, before, order, at = state["step"], state["minutes"], state["order"], state["at"]
         rng.set_state(state["rng"])
+    stages_file = args.out / "stages.json"
+    stages = json.loads(stages_file.read_text()) if args.resume and stages_file.exists() else []
+    stages.append({"from_step": step, "arguments": facts_of(args)})
+    stages_file.write_text(json.dumps(stages, indent=1))
     log = (args.out / "log.csv").open("a" if args.resume else "w", newline="")
     writer = csv.writer(log)
     if not args.resume:
@@ -111,10 +119,14 @@ def run(args: argparse.Namespace) -> None:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, args.lr, decay_at, args.decay_steps)
         vision_only = step < args.vision_steps
-        size = args.batch * 4 if vision_only else args.batch
+        size = args.batch * 4 if vision_only else args.batch + args.extra
         if at + size > usable:
             order, at = torch.randperm(usable, generator=rng), 0
-        batch = bank.batch(order[at : at + size], 1 if vision_only else args.count, rng)
+        scenes = order[at : at + size]
+        if vision_only:
+            batch = bank.batch(scenes, 1, rng)
+        else:
+            batch = bank.batch(scenes[: args.batch], args.count, rng, scenes[args.batch :])
         at += size
         sigma = max(0.7, 2.5 - 1.8 * step / args.anneal)
         found = trainer.step(batch, sigma, {} if vision_only else look_at, optimizer, weights)
@@ -139,8 +151,8 @@ def run(args: argparse.Namespace) -> None:
     architecture.save(trainer.model, trainer.tokens, args.out)
     log.close()
     facts = {
-        "arguments": {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "minutes")}
-        | {"decay_at": decay_at},
+        "stages": stages,
+        "decay_at": decay_at,
         "steps": step,
         "minutes": (time.time() - started) / 60,
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
@@ -148,6 +160,11 @@ def run(args: argparse.Namespace) -> None:
         "expressions": int(bank.first[usable]),
     }
     (args.out / "training.json").write_text(json.dumps(facts, indent=1))
+
+
+def facts_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that decide the outcome: no folders, no clock."""
+    return {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "minutes")}
 
 
 COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target")
@@ -175,7 +192,8 @@ def accuracy(trainer: Trainer, bank: Bank, check: Tensor, look_at: dict[int, str
     hits, kinds = [], []
     for part in check.split(20):
         batch = bank.batch(part, 6, rng)
-        hits.append(trainer.losses(batch, 1.0, look_at)["hit"].flatten())
+        x = forward.cells(trainer.model, batch["pixels"])
+        hits.append(trainer.answer_losses(x, batch, 1.0, look_at)["hit"].flatten())
         kinds.append(batch["kind"].flatten())
     hit, kind = torch.cat(hits), torch.cat(kinds)
     return {"all": hit.mean().item(), **{name: hit[kind == k].mean().item() for k, name in enumerate(KINDS)}}
