@@ -8,9 +8,11 @@ from perturbations.llm_rewriter import LLMRewriter
 from perturbations.order import BagOfWords
 from perturbations.rewriters import Descriptor, Extraction, Rewriter, Unanswered
 from perturbations.spacy_rewriter import SpacyRewriter
+from perturbations.surface import CategoryOnly, LetterCase, Typos
 
 __all__ = [
     "BagOfWords",
+    "CategoryOnly",
     "Descriptor",
     "DescriptorDeletion",
     "Extraction",
@@ -18,9 +20,11 @@ __all__ = [
     "FromFile",
     "Identity",
     "LLMRewriter",
+    "LetterCase",
     "Repeat",
     "Rewriter",
     "Single",
     "SpacyRewriter",
+    "Typos",
     "Unanswered",
 ]

@@ -108,6 +108,8 @@ def _attribute(token: Token, head: Token) -> Iterator[tuple[str, Tokens]]:
         return
     if token.lower_ in lx.DEGREES | lx.NEVER_ALONE or (token.lower_ == "little" and noun != head):
         return
+    if token.nbor(1).lower_ == "than":
+        return
     if noun.pos_ not in {"NOUN", "PROPN", "NUM", "PRON"} and noun != head:
         return
     if token.head != noun and not _beside(token, token.head):
