@@ -6,18 +6,20 @@ its numbers, so that a finished cell is never computed again and two processes n
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from refadv_ablate import __version__, assets, prompts, protocol, som, stats, texts
+from refadv_ablate import __version__, assets, prompts, protocol, scoring, som, stats, texts
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import atomic, read_json, to_line, write_json
 from refadv_ablate.progress import Display
@@ -26,7 +28,18 @@ from refadv_ablate.run import Job, Reader, added, examples, run
 from refadv_ablate.scoring import Arm
 from refadv_ablate.seeding import digest
 from refadv_ablate.sweep import CellState, State, Sweep, slugify
-from refadv_ablate.types import ORIGINAL, Comparison, Data, Json, Model, ModelSpec, Operator, Request, Usage
+from refadv_ablate.types import (
+    ORIGINAL,
+    Comparison,
+    Data,
+    Example,
+    Json,
+    Model,
+    ModelSpec,
+    Operator,
+    Request,
+    Usage,
+)
 
 assets.register()
 
@@ -45,6 +58,7 @@ class Settings:
     store: str
     retry: str
     max_missing: float
+    metrics: tuple[str, ...]
     slices: tuple[str, ...]
     gallery: int
     progress: str
@@ -60,6 +74,10 @@ class Settings:
         ):
             if value not in choices:
                 raise UserError(f"{key}={value!r}: choose from {', '.join(choices)}")
+        if "acc50" not in settings.metrics:
+            raise UserError(f"metrics={list(settings.metrics)} lacks acc50, which tables and tests are about")
+        for name in settings.metrics:
+            scoring.metric(name)
         if settings.limit is not None and settings.limit < 1:
             raise UserError(f"limit={settings.limit}: give at least 1, or leave it out for all examples")
         return replace(settings, out=settings.out.absolute())
@@ -143,8 +161,16 @@ def cells_of(parts: Parts) -> list[Cell]:
         {key: masked(config[key]) for key in ("model", "prompt", "protocol", "data")},
         masked(parts.engine),
         parts.style.fingerprint(parts.spec),
+        list(_local_inputs(parts)),
         dict(parts.data.fingerprint()),
-        [settings.seed, settings.limit, settings.retry, list(settings.slices), settings.max_missing],
+        [
+            settings.seed,
+            settings.limit,
+            settings.retry,
+            list(settings.slices),
+            list(settings.metrics),
+            settings.max_missing,
+        ],
     ]
     cells = []
     for label, operator in parts.operators.items():
@@ -153,6 +179,17 @@ def cells_of(parts: Parts) -> list[Cell]:
         folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
         cells.append(Cell(label, key, folder))
     return cells
+
+
+def _local_inputs(parts: Parts) -> Iterator[str | None]:
+    """Digests of the files that answers come from, so that a changed one is not taken for finished."""
+    from refadv_ablate.models.checkpoint import fingerprint
+
+    yield fingerprint(parts.spec.checkpoint)
+    path = parts.engine.get("path")
+    if isinstance(path, str) and Path(path).is_file():
+        with Path(path).open("rb") as file:
+            yield hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _loaded: dict[str, Model] = {}
@@ -246,7 +283,7 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
         ),
         limit=settings.limit,
         retry=settings.retry == "format",
-        notice={"chance_acc50": _chance, "candidate_recall": som.recalled},
+        notice={"chance_acc50": partial(_chance, model), "candidate_recall": som.recalled},
         durable=getattr(model, "durable", True),
         about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
     )
@@ -266,11 +303,14 @@ def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison,
     return {cell.label: _compare(parts, cell, arms, planned, reader, seconds) for cell in cells}
 
 
-def _chance(request: Request) -> float | None:
-    """Acc@0.5 of pointing at any of the candidates with equal chance."""
+def _chance(model: Model, request: Request) -> float | None:
+    """Acc@0.5 expected of a control that knows it, else of pointing at any candidate with equal chance."""
     from refadv_ablate.models.controls import candidate_chance
 
     example = request.perturbed.example
+    own: Callable[[Example, str], float] | None = getattr(model, "chance", None)
+    if own is not None:
+        return own(example, "acc50")
     return candidate_chance(example) if example.candidates else None
 
 
@@ -316,6 +356,7 @@ def _compare(
         operator=cell.label,
         planned=planned,
         slices=parts.settings.slices,
+        metrics=parts.settings.metrics,
         seed=parts.settings.seed,
     )
     frame = [

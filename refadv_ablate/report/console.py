@@ -92,7 +92,20 @@ def _counts(comparison: Comparison) -> str:
         f"no box {unread(comparison, 'original')} / {unread(comparison, 'perturbed')}, "
         f"no answer {missing(comparison, 'original')} / {missing(comparison, 'perturbed')}"
         + (f", not perturbable {left_out}" if left_out else "")
+        + "".join(_aside(comparison))
     )
+
+
+def _aside(comparison: Comparison) -> Iterator[str]:
+    """What bounds or explains the accuracies: chance level, candidate recall, cost."""
+    details = comparison.details
+    if (chance := details.get("chance_acc50")) is not None:
+        yield f"; chance {points(chance)} (n {details['chance_acc50_n']:,})"
+    if (recall := details.get("candidate_recall")) is not None:
+        yield f"; candidate recall {points(recall)} (n {details['candidate_recall_n']:,})"
+    if details.get("input_tokens") or details.get("output_tokens"):
+        cost = f", ${details['usd']:,.2f}" if details.get("usd") else ""
+        yield f"; {details['input_tokens']:,} tokens in, {details['output_tokens']:,} out{cost}"
 
 
 def _value(estimate: Estimate) -> str:
