@@ -209,6 +209,8 @@ def _tagged(dialect: BoxText, text: str) -> Found | None:
 
 def _objects(dialect: BoxText, text: str) -> Found | None:
     """JSON objects, or lists of them, wherever they stand; the last run of them is the answer."""
+    if "{" not in text:
+        return None
     return _bracketed(dialect, text, lambda g: g.opener == "{" or any(i.opener == "{" for i in g.groups()))
 
 
@@ -220,6 +222,8 @@ def _lists(dialect: BoxText, text: str) -> Found | None:
 def _bracketed(dialect: BoxText, text: str, wanted: Callable[[Group], bool]) -> Found | None:
     groups = [group for group in scan(text) if wanted(group)]
     pieces = [(g.start, g.end, quads) for g in groups if (quads := dialect.quads([g]))]
+    if not pieces:
+        return None
     start, end, quads = last_run(text, pieces)
     if not quads:
         return None
