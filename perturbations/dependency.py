@@ -13,7 +13,7 @@ from typing import Any
 
 from perturbations import lexicon as lx
 from perturbations.heads import head_of
-from perturbations.rewriters import Descriptor, Extraction
+from perturbations.rewriters import Extraction
 from perturbations.spans import (
     FRAME,
     NEGATORS,
@@ -21,6 +21,7 @@ from perturbations.spans import (
     Tokens,
     about_person,
     chain,
+    descriptor_of,
     inside_with,
     leftward,
     negated_above,
@@ -39,7 +40,7 @@ from perturbations.spans import (
 )
 
 _CLAUSES = frozenset({"acl", "relcl", "advcl", "ccomp", "xcomp"})
-_PREDICATES = frozenset({"ADP", "VERB", "ADJ", "ADV", "PART", "AUX"})
+_PREDICATES = frozenset({"ADP", "ADJ", "ADV", "PART", "AUX"})
 
 
 def describe(text: str, doc: Any) -> Extraction:
@@ -54,7 +55,7 @@ def describe(text: str, doc: Any) -> Extraction:
         found = {c: "compound" for c in _compounds(head, doc) if not c & kept}
     if not found and (rest := frozenset(t.i for t in body if t.i > max(kept))):
         found = {rest: "rest"}
-    descriptors = [_descriptor(text, doc, tokens, kind) for tokens, kind in found.items()]
+    descriptors = [descriptor_of(text, doc, tokens, kind) for tokens, kind in found.items()]
     descriptors.sort(key=lambda d: d.spans)
     name = "".join(doc[i].text for i in sorted(kept))
     return Extraction(name, tuple(descriptors), "" if descriptors else "no descriptor beside the head noun")
@@ -67,14 +68,21 @@ def _found(body: list[Token], head: Token, kept: Tokens, doc: Any) -> dict[Token
         for kind, tokens in _candidates(token, head, body):
             grown = negation(whole_words(tokens, doc), doc)
             torn = token.dep_ != "conj" and token.head.i in grown - tokens
+            torn = torn or (bool(grown) and _cut_comparison(doc, max(grown)))
             if grown and not torn and not grown & kept and not splits_quotes(grown, doc):
                 found.setdefault(grown, kind)
     return found
 
 
+def _cut_comparison(doc: Any, last: int) -> bool:
+    """Whether what is compared with would be left behind ("closest" of "closest to the door")."""
+    graded = doc[last].tag_ in {"JJR", "JJS", "RBR", "RBS"}
+    return graded and doc[last + 1].lower_ in {"to", "than", "from"}
+
+
 def _candidates(token: Token, head: Token, body: list[Token]) -> Iterator[tuple[str, Tokens]]:
     """What can be deleted with `token` as its root."""
-    if token == head or negated_above(token, head):
+    if token == head or (negated_above(token, head) and not strays(token, head)):
         return
     if set_off(token.doc, token.i):
         end = next((t.i for t in body if t.i > token.i and (set_off(t.doc, t.i))), len(token.doc) - 1)
@@ -235,12 +243,21 @@ def _clause(token: Token, head: Token) -> Iterator[tuple[str, Tokens]]:
     if token.dep_ in {"xcomp", "ccomp"} and token.head.dep_ != "ROOT":
         return
     conjuncts = [c for c in token.children if c.dep_ == "conj"]
-    tokens = leftward(subtree(token), token.doc)
+    tokens = leftward(_to_second_phrase(token, subtree(token)), token.doc)
     if not conjuncts or shares_negation(token):
         yield from _before_conjunction("clause", tokens, token.doc)
     else:
         yield from _coordinated(token)
     yield from _objects(token)
+
+
+def _to_second_phrase(verb: Token, tokens: Tokens) -> Tokens:
+    """Up to a second phrase of place, a descriptor of its own ("standing by the car on the left")."""
+    places = [c for c in verb.rights if c.dep_ == "prep" and c.lower_ in lx.PLACING]
+    alone = verb.lower_ in lx.ALONE_VERBS and not any(c.dep_ in {"dobj", "cc"} for c in verb.children)
+    if len(places) < 2 or not alone:
+        return tokens
+    return frozenset(i for i in tokens if i < places[1].left_edge.i)
 
 
 def _before_conjunction(kind: str, tokens: Tokens, doc: Any) -> Iterator[tuple[str, Tokens]]:
@@ -254,16 +271,21 @@ def _before_conjunction(kind: str, tokens: Tokens, doc: Any) -> Iterator[tuple[s
             yield kind, with_commas(tokens, doc)
         return
     follows = doc[joint + 2] if doc[joint + 1].lower_ == "not" else doc[joint + 1]
-    if follows.pos_ in _PREDICATES or (comma and follows.tag_ in {"WP", "WP$", "WDT"}):
+    if _goes_on(follows) or (comma and follows.tag_ in {"WP", "WP$", "WDT"}):
         yield kind, tokens | set(range(after, joint + 1))
+
+
+def _goes_on(token: Token) -> bool:
+    """Whether a phrase or clause begins here, rather than a noun that the tagger takes for a verb."""
+    return token.pos_ in _PREDICATES or token.tag_ in {"VBG", "VBN", "VBZ"}
 
 
 def _joined(token: Token, head: Token) -> Iterator[tuple[str, Tokens]]:
     """What a conjunction adds to the head or its clause, where the parser joined it there."""
     follows = token.nbor(1)
-    if (token.head == head or token.head.is_ancestor(head)) and follows.pos_ in _PREDICATES:
+    if (token.head == head or token.head.is_ancestor(head)) and _goes_on(follows):
         part = next((c for c in token.head.children if c.dep_ == "conj" and c.i > token.i), follows)
-        yield "conjunct", with_commas(frozenset(range(token.i, part.right_edge.i + 1)), token.doc)
+        yield "conjunct", with_commas(frozenset(range(token.i, max(subtree(part)) + 1)), token.doc)
 
 
 def _coordinated(first: Token) -> Iterator[tuple[str, Tokens]]:
@@ -332,18 +354,3 @@ _RULES = {
 def _compounds(head: Token, doc: Any) -> list[Tokens]:
     """The compound parts of the head, for expressions that have no other descriptor."""
     return [whole_words(subtree(c), doc) for c in head.lefts if c.dep_ in {"compound", "nmod"}]
-
-
-def _descriptor(text: str, doc: Any, tokens: Tokens, kind: str) -> Descriptor:
-    """Token indices → character ranges of the expression."""
-    spans: list[tuple[int, int]] = []
-    last = -2
-    for i in sorted(tokens):
-        start, end = doc[i].idx - len(FRAME), doc[i].idx + len(doc[i]) - len(FRAME)
-        if i == last + 1 and spans:
-            spans[-1] = (spans[-1][0], end)
-        else:
-            spans.append((start, end))
-        last = i
-    words = " … ".join(text[a:b] for a, b in spans)
-    return Descriptor(words.strip(" ,;"), kind, tuple(spans))

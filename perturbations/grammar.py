@@ -23,7 +23,7 @@ NEGATIONS = _set("not no never n't without neither non")
 PREPOSITIONS = _set(
     "of in on at to from with without by near for between among behind beside besides above below under "
     "over across against along around into onto through toward towards beneath beyond inside outside "
-    "within off per than as like atop amid via"
+    "within off per than as like atop amid via before after until"
 )
 DEGREES = _set("more most less least very slightly fairly rather")
 FUNCTION_WORDS = ARTICLES | CONJUNCTIONS | RELATIVES | COPULAS | PREPOSITIONS

@@ -76,7 +76,7 @@ PERSONS = _set(
 )
 PERSON_VERBS = _set(
     "wearing holding facing standing sitting walking looking carrying riding playing talking kneeling "
-    "leaning smiling running using eating drinking pointing touching dressed seated"
+    "leaning smiling running using eating drinking pointing touching dressed seated showing"
 )
 """A clause with one of them is about a person or animal, not about the garment before it."""
 
@@ -96,8 +96,17 @@ WORN = _set(
 )
 """What a person is with or without, whatever noun stands before."""
 
-AFTER_COMMA = _set("not but with without less more wearing holding")
+AFTER_COMMA = (
+    _set("not but with without less more wearing holding at in on near located standing sitting facing whose")
+    | ORDINALS
+)
 """Words that open a part of their own after a comma."""
 
 NEVER_ALONE = _set("other same such own few fewer only")
 """Attributes without which the rest says something else, or nothing."""
+
+STANDING_VERBS = _set("sits appears looks seems stands lies")
+"""Verbs by which a clause at the end says where or how the head is."""
+
+PLACING = _set("in on at near behind beside under inside outside above below among with without by next")
+"""Prepositions whose phrase can follow a noun as well as a verb."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from perturbations import llm_prompts as prompts
@@ -101,6 +102,11 @@ class LLMRewriter:
 
     def _all(self, items: Sequence[Any], one: Callable[[Any, Ask], Awaitable[T]]) -> list[T | Unanswered]:
         """Each item's result in order. A server that fails for one item fails for that one alone."""
+        if problem := _no_contact(self.base_url):
+            raise UserError(
+                f"rewriter=openai: nobody answers at {self.base_url} ({problem}): start the server, give "
+                "rewriter.base_url=, or use rewriter=spacy."
+            )
         key = os.environ.get(self.api_key_env) or "none"  # local servers take any
         results: list[T | Unanswered] = _run(self._gather(items, one, key))
         return results
@@ -166,6 +172,28 @@ class LLMRewriter:
             f"tries ({type(error).__name__}: {cause}); texts made so far are kept: start the run again when "
             "the server is back, or use rewriter=spacy."
         )
+
+
+@cache
+def _no_contact(base_url: str) -> str:
+    """Why a first connection fails, "" if it doesn't: said at once, where retries would take a while.
+
+    Asked once a process, since a server that went away later may come back; not where a proxy stands
+    between.
+    """
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    address = urlsplit(base_url)
+    if getproxies() or not address.hostname:
+        return ""
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        with socket.create_connection((address.hostname, port), timeout=10):
+            return ""
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
 
 
 def _run(coroutine: Any) -> Any:

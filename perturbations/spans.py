@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from perturbations import lexicon as lx
+from perturbations.rewriters import Descriptor
 
 FRAME = "This is "
 """What stands before the expression in the sentence that is parsed."""
@@ -62,7 +63,8 @@ def strays(clause: Token, above: Token) -> bool:
     if relatives & {"who", "whom", "whose"} or about_person(clause):
         return True
     negated = any(c.dep_ == "neg" for c in clause.children)
-    return "that" in relatives and (negated or any(c.tag_ in {"RBR", "JJR", "JJS"} for c in clause.children))
+    graded = any(c.tag_ in {"RBR", "JJR", "JJS"} for c in clause.children)
+    return "that" in relatives and (negated or graded or clause.lower_ in lx.STANDING_VERBS)
 
 
 def about_person(clause: Token) -> bool:
@@ -189,3 +191,18 @@ def splits_quotes(tokens: Tokens, doc: Any) -> bool:
         if 0 < len(inside & tokens) < len(inside):
             return True
     return False
+
+
+def descriptor_of(text: str, doc: Any, tokens: Tokens, kind: str) -> Descriptor:
+    """Token indices → character ranges of the expression."""
+    spans: list[tuple[int, int]] = []
+    last = -2
+    for i in sorted(tokens):
+        start, end = doc[i].idx - len(FRAME), doc[i].idx + len(doc[i]) - len(FRAME)
+        if i == last + 1 and spans:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+        last = i
+    words = " … ".join(text[a:b] for a, b in spans)
+    return Descriptor(words.strip(" ,;"), kind, tuple(spans))

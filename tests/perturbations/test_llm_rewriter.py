@@ -157,6 +157,11 @@ def test_a_refused_key_names_the_variable_and_never_the_key(
     assert "secret" not in str(operator.identity())
 
 
+def test_a_server_that_was_never_there_is_said_at_once() -> None:
+    with pytest.raises(UserError, match="nobody answers at http://127.0.0.1:9/v1"):
+        DescriptorDeletion(rewriter("http://127.0.0.1:9/v1", attempts=9)).perturb(E, random.Random(0))
+
+
 def test_concurrency_and_attempts_must_be_positive() -> None:
     for field in ("concurrency", "attempts"):
         with pytest.raises(UserError, match=field):
