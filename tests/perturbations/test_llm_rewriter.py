@@ -158,7 +158,7 @@ def test_a_refused_key_names_the_variable_and_never_the_key(
 
 
 def test_a_server_that_was_never_there_is_said_at_once() -> None:
-    with pytest.raises(UserError, match="nobody answers at http://127.0.0.1:9/v1"):
+    with pytest.raises(UserError, match=r"nobody answers at http://127\.0\.0\.1:9/v1"):
         DescriptorDeletion(rewriter("http://127.0.0.1:9/v1", attempts=9)).perturb(E, random.Random(0))
 
 
