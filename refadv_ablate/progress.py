@@ -62,7 +62,7 @@ class Display:
     def warn(self, text: str) -> None:
         """Shows a warning at once."""
         if self._live is not None:
-            self._live.console.print(f"warning: {text}", markup=False)
+            self._live.console.print(f"warning: {text}", markup=False, highlight=False)
         else:
             print(f"warning: {text}", file=sys.stderr, flush=True)
 
