@@ -30,7 +30,7 @@ EXPRESSIONS = [
     "the 🐶 with the 🎩, left",
     "naïve café owner’s dog — left-most, 2.5 m (tall)",
     "{expression} ${oc.env:HOME} <b>x</b> %s \\n",
-    "the dog " + "and the very tall old cat near the red wall " * 60,
+    "the dog " + "and the very tall old cat near the red wall " * 20,
     "x" * 12_000,
 ]
 
