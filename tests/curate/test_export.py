@@ -161,7 +161,7 @@ def test_the_audit_runs_the_ablations_on_both_sets_and_states_the_difference(
     verified: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", f"out={verified}"]) == 0
-    words = ["audit.against=[shapes]", "audit.run=['tracking=none','limit=12']"]
+    words = ["audit.against=[shapes]", "audit.run=['tracking=none','limit=18']"]
     assert main(["audit", f"out={verified}", *words]) == 0
     said = capsys.readouterr().out
     assert "new set (18 expressions" in said
