@@ -80,7 +80,7 @@ def write(draws: Iterable[Draw], label: str, path: Path, show: int = 0, overwrit
         digest = hashlib.sha256(fresh.read_bytes()).hexdigest()
         if path.exists() and not overwrite and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             raise UserError(
-                f"{path} is there already with other texts: name another file with to=, or add overwrite=true."
+                f"{path} is there already with other texts: give another name with to=, or overwrite=true."
             )
         fresh.replace(path)
     finally:
