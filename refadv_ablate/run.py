@@ -15,7 +15,9 @@ from typing import Protocol
 from refadv_ablate import parsing, prompts
 from refadv_ablate.asking import Keys, ReplyStore, ask, batched
 from refadv_ablate.boxes import Box, Size, iou
+from refadv_ablate.errors import UserError
 from refadv_ablate.frames import ENOUGH, FrameCheck
+from refadv_ablate.jsonl import FieldError
 from refadv_ablate.records import perturbed_from_json
 from refadv_ablate.types import (
     EMPTY,
@@ -102,7 +104,22 @@ def plan(job: Job, keys: Keys) -> Iterator[Planned]:
         yield _planned(job, keys, Perturbed(example, example, "unchanged"), ORIGINAL, 0)
         for label, stream in streams.items():
             for draw in range(job.draws[label]):
-                yield _planned(job, keys, perturbed_from_json(next(stream), example), label, draw)
+                yield _planned(job, keys, _perturbed(stream, label, example), label, draw)
+
+
+def _perturbed(stream: Iterator[Mapping[str, Json]], label: str, example: Example) -> Perturbed:
+    """The next text, for this example; UserError where the texts are of other examples."""
+    try:
+        line = next(stream, None)
+        if line is not None:
+            return perturbed_from_json(line, example)
+        reason = f"there is none for {example.id!r}"
+    except FieldError as error:
+        reason = str(error)
+    raise UserError(
+        f"the texts of {label} were made for other examples than the data has now ({reason}): images or rows "
+        "came or went since; give another out=, or delete the file of these texts under out/texts"
+    )
 
 
 def _planned(job: Job, keys: Keys, perturbed: Perturbed, condition: str, draw: int) -> Planned:
@@ -121,6 +138,8 @@ class Reader:
         self.checks: dict[str, FrameCheck] = {}
         self.noticed: dict[str, list[float]] = {name: [0.0, 0] for name in job.notice}
         self.usage: dict[str, Usage] = {}
+        self.lost: dict[str, str] = {}
+        """Condition → the first reason why an example was never answered."""
         self._known: dict[int, tuple[Reply, Reading]] = {}
         self._sized: tuple[ImageRef, Size] | None = None
 
@@ -175,6 +194,8 @@ class Reader:
     def note(self, planned: Planned, record: Record) -> None:
         """Counts what a finished record says beside its score."""
         self.usage[record.condition] = added(self.usage.get(record.condition, Usage()), record.usage)
+        if record.outcome == "missing":
+            self.lost.setdefault(record.condition, f"example {record.example_id}: {record.reason}")
         if planned.condition == ORIGINAL and planned.request is not None:
             for name, fact in self.job.notice.items():
                 value = fact(planned.request)
@@ -229,9 +250,9 @@ def _part(
     for batch in batched(planned(), CHUNK):
         asked = [p for p in batch if p.request is not None]
         replies = store.get_many([p.key for p in asked])
-        finished = _finished(job, keys, batch, store, reader) if job.retry else {}
+        further = _finished(job, keys, batch, store, reader) if job.retry else {}
         for p in batch:
-            found = record(p, replies.get(p.key), finished.get(p.key), failures, reader)
+            found = record(p, replies.get(p.key), further.get(p.key), failures, reader)
             reader.note(p, found)
             yield found
 
@@ -249,12 +270,21 @@ def _follow_ups(
                 yield p.key, (keys(request), request)
 
 
+@dataclass(frozen=True, slots=True)
+class Further:
+    """The second turn of an answer that needed one; reply is None where none came."""
+
+    key: str
+    request: Request
+    reply: Reply | None
+
+
 def _finished(
     job: Job, keys: Keys, batch: Sequence[Planned], store: ReplyStore, reader: Reader
-) -> dict[str, tuple[Request, Reply]]:
-    further = dict(_follow_ups(job, keys, batch, store, reader))
-    replies = store.get_many([key for key, _ in further.values()])
-    return {first: (request, replies[key]) for first, (key, request) in further.items() if key in replies}
+) -> dict[str, Further]:
+    wanted = dict(_follow_ups(job, keys, batch, store, reader))
+    replies = store.get_many([key for key, _ in wanted.values()])
+    return {first: Further(key, request, replies.get(key)) for first, (key, request) in wanted.items()}
 
 
 def needs_follow_up(reading: Reading) -> bool:
@@ -270,11 +300,14 @@ def score_of(answer: Box | NoBox, target: Box) -> float:
 def record(
     planned: Planned,
     reply: Reply | None,
-    further: tuple[Request, Reply] | None,
+    further: Further | None,
     failures: Mapping[str, str],
     reader: Reader,
 ) -> Record:
-    """The record of one planned answer; `further` is the second turn, where there was one."""
+    """The record of one planned answer; `further` is the second turn, where there was one.
+
+    A second turn that was never answered leaves the answer missing, not wrong: the next run asks it.
+    """
     example, request = planned.perturbed.example, planned.request
     blank = Record(
         example_id=example.id,
@@ -297,20 +330,22 @@ def record(
     )
     if request is None:
         return blank
-    if reply is None:
-        reason = failures.get(planned.key, "it was not answered before the run stopped")
-        return replace(blank, outcome="missing", reason=reason, size=example.image.size())
+    if reply is None or (further is not None and further.reply is None):
+        key = further.key if further else planned.key
+        reason = failures.get(key, "it was not answered before the run stopped")
+        usage = reply.usage if reply else Usage()
+        return replace(blank, outcome="missing", reason=reason, size=example.image.size(), usage=usage)
     return _answered(blank, request, reply, further, reader)
 
 
 def _answered(
-    blank: Record, request: Request, reply: Reply, further: tuple[Request, Reply] | None, reader: Reader
+    blank: Record, request: Request, reply: Reply, further: Further | None, reader: Reader
 ) -> Record:
     usage = reply.usage
     notes: tuple[str, ...] = ()
-    if further is not None:
-        first, (request, reply) = reply, further
-        usage = added(first.usage, reply.usage)
+    if further is not None and further.reply is not None:
+        usage = added(reply.usage, further.reply.usage)
+        request, reply = further.request, further.reply
         notes = ("retried",)
     reading = reader.read(request, reply)
     answer = reading.answer

@@ -8,6 +8,7 @@ import pytest
 
 from perturbations import BagOfWords, Fixed, Repeat
 from refadv_ablate import prompts, texts
+from refadv_ablate.errors import UserError
 from refadv_ablate.frames import OriginalPixels
 from refadv_ablate.parsing import PlainBoxes
 from refadv_ablate.records import perturbed_to_json, record_to_json
@@ -166,3 +167,32 @@ def test_answers_in_another_frame_warn_after_twenty(make):
     assert len(list(run(job, Remembered(), reader))) == 120
     assert any("frame" in text for text in watch.warnings)
     assert all(reader.warnings().values())
+
+
+def test_a_further_turn_that_never_came_is_missing_and_asked_again(make):
+    down = True
+
+    def script(request):
+        if request.perturbed.example.id != "e0":
+            return gold(request)
+        if len(request.messages) == 1:
+            return Reply("It is over there.")
+        return Reply("", "error", error="HTTP 500") if down else gold(request)
+
+    store = Remembered()
+    first = [r for r in lines(make(Scripted(script), retry=True), store) if r["example_id"] == "e0"]
+    assert {(r["outcome"], r["iou"], r["reason"]) for r in first} == {("missing", None, "HTTP 500")}
+    down = False
+    again = Scripted(script)
+    second = [r for r in lines(make(again, retry=True), store) if r["example_id"] == "e0"]
+    assert {r["outcome"] for r in second} == {"box"}
+    assert all(len(r.messages) == 3 for r in again.asked), "only the further turns were left"
+
+
+@pytest.mark.parametrize("n", [11, 13])
+def test_texts_of_other_examples_are_one_sentence(make, n):
+    job = make(Scripted(gold), operators={"fixed": Fixed()})
+    rows = list(map(perturbed_to_json, texts.perturb_all(Few(n, per_image=1), "fixed", Fixed(), 0)))
+    shifted = replace(job, texts={"fixed": lambda: iter(rows[n - 12 :] if n > 12 else rows)})
+    with pytest.raises(UserError, match=r"texts of fixed were made for other examples .* delete"):
+        lines(shifted)
