@@ -274,19 +274,20 @@ def _construct(
 ) -> Any:
     parameters = inspect.signature(target).parameters
     hints = _hints(target)
+    at = f"{where}." if where else ""
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for key in arguments:
         if key not in parameters and not open_ended:
             raise UserError(f"{where}: {_name(target)} has no option {key!r}; {nearest(key, parameters)}")
     built = {
-        key: value if key.endswith("_config") else build(value, f"{where}.{key}")
+        key: value if key.endswith("_config") else build(value, f"{at}{key}")
         for key, value in arguments.items()
     }
-    checked = {key: _checked(value, hints.get(key, Any), f"{where}.{key}") for key, value in built.items()}
+    checked = {key: _checked(value, hints.get(key, Any), f"{at}{key}") for key, value in built.items()}
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
         if needed and parameter.kind is not parameter.VAR_POSITIONAL and name not in checked | extra:
-            raise UserError(f"{where}.{name} must be given: add {where}.{name}=… to the command")
+            raise UserError(f"{at}{name} must be given: add {at}{name}=… to the command")
     try:
         return target(**checked, **extra)
     except (ValueError, TypeError) as error:
@@ -326,7 +327,7 @@ def _checked(value: Any, hint: Any, where: str) -> Any:
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        problem = error.errors()[0]["msg"]
+        problem = error.errors()[0]["msg"].replace("a valid tuple", "a list, such as [a,b]")
         raise UserError(f"{where}={value!r}: {problem[0].lower()}{problem[1:]}") from error
 
 

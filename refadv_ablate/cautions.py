@@ -7,13 +7,15 @@ from refadv_ablate.types import Comparison, Delta
 
 GREY_BELOW = 10
 """With fewer images a part is shown grey: too few to say anything."""
+MOSTLY = 0.5
+"""Share of answers without a box from which on Acc says nothing of grounding."""
 WARN_BELOW = 40
 """With fewer images cluster-robust intervals tend to be too narrow."""
 
 
 def warnings(result: Comparison) -> tuple[str, ...]:
     """One sentence each; none for a result that can be read as it is."""
-    found = [_coverage(result), _few_images(result), _unparsed(result)]
+    found = [_coverage(result), _mostly_unread(result), _few_images(result), _unparsed(result)]
     found += [_sign(name, result) for name in result.deltas]
     found += [_disagreement(delta) for delta in result.deltas.values()]
     return tuple(filter(None, found))
@@ -38,6 +40,23 @@ def _few_images(result: Comparison) -> str:
     if not 0 < result.images < WARN_BELOW:
         return ""
     return f"Only {result.images} images: cluster-robust intervals may be too narrow below {WARN_BELOW}."
+
+
+def _mostly_unread(result: Comparison) -> str:
+    """A run whose answers can't be read scores near 0, which says nothing of grounding."""
+    arms = {arm: rates(counts) for arm, counts in result.counts.items()}
+    if all((rate["parse_failure"] or 0.0) < MOSTLY for rate in arms.values()):
+        return ""
+    kinds = {
+        kind: sum(counts.get(kind, 0) for counts in result.counts.values())
+        for kind in ("empty", "unparsable", "refused", "truncated")
+    }
+    told = ", ".join(f"{kind}: {n}" for kind, n in kinds.items() if n)
+    hint = "look at the answers in predictions.jsonl"
+    if any((rate["truncated"] or 0.0) >= MOSTLY for rate in arms.values()):
+        hint = "raise model.sampling.max_new_tokens"
+    shares = " and ".join(f"{rate['parse_failure'] or 0.0:.0%} ({arm})" for arm, rate in arms.items())
+    return f"Most answers hold no box that can be read: {shares}; {told}. Acc measures this first: {hint}."
 
 
 def _unparsed(result: Comparison) -> str:

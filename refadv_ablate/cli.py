@@ -5,6 +5,7 @@ Nothing heavy is imported before it is known to be needed, so that `--help` and 
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import shlex
@@ -35,6 +36,8 @@ COMMANDS = {
 }
 FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")
 INTERRUPTED = 130
+DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""What a disk says that a person must mend."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        print(f"{PROGRAM}: {error.filename or 'a file'} can't be written: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

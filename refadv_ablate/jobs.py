@@ -62,12 +62,15 @@ class Settings:
     slices: tuple[str, ...]
     gallery: int
     progress: str
+    budget_usd: float | None
+    fail_fast: bool
+    gpus: tuple[int | str, ...] | None
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Settings:
         """Raises UserError for a value of the wrong type or out of range."""
         own = {name: config[name] for name in cls.__slots__}
-        settings: Settings = assets.build({"_target_": f"{__name__}.Settings", **own}, "config")
+        settings: Settings = assets.build({"_target_": f"{__name__}.Settings", **own}, "")
         for key, value, choices in (
             ("retry", settings.retry, ("none", "format")),
             ("progress", settings.progress, ("auto", "on", "off")),
@@ -80,6 +83,12 @@ class Settings:
             scoring.metric(name)
         if settings.limit is not None and settings.limit < 1:
             raise UserError(f"limit={settings.limit}: give at least 1, or leave it out for all examples")
+        if not 0 <= settings.max_missing <= 1:
+            raise UserError(f"max_missing={settings.max_missing}: a share of the answers, from 0 to 1")
+        if settings.gallery < 0:
+            raise UserError(f"gallery={settings.gallery}: give a number of examples, 0 for no gallery")
+        if settings.budget_usd is not None and settings.budget_usd < 0:
+            raise UserError(f"budget_usd={settings.budget_usd}: give dollars, or leave it out for no limit")
         return replace(settings, out=settings.out.absolute())
 
 
@@ -122,7 +131,7 @@ def parts_of(config: Any) -> Parts:
     spec = assets.build(model, "model")
     style = assets.build(whole["prompt"], "prompt")
     spec, style, notes = protocol.parts(whole["protocol"], spec, style)
-    operators = assets.build(whole["perturb"], "perturb")
+    operators = assets.build(whole.get("perturb") or {}, "perturb")
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
     return Parts(whole, settings, assets.build(whole["data"], "data"), operators, spec, style, engine, notes)
@@ -370,7 +379,10 @@ def _compare(
     missing = original.counts().get("missing", 0) + perturbed.counts().get("missing", 0)
     asked = max(1, len(original) + len(perturbed))
     state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"
-    reason = f"{missing} of {asked} answers are missing; the same command asks them again" if missing else ""
+    reason = ""
+    if missing:
+        first = reader.lost.get(ORIGINAL) or reader.lost.get(cell.label, "")
+        reason = f"{missing} of {asked} answers are missing ({first}); the same command asks them again"
     used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,

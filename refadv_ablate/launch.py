@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from refadv_ablate import __version__, assets, gpus, jobs, stats
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import write_json
+from refadv_ablate.logged import censored
 from refadv_ablate.records import comparison_to_json, load
 from refadv_ablate.seeding import digest
 from refadv_ablate.sweep import VARIABLE, CellState, Sweep
@@ -33,15 +35,17 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     settings = jobs.Settings.of(assets.plain(config))
     if not multirun:
         jobs.cells_of(jobs.parts_of(config))  # a mistake shows before anything is written
+    _check_writable(settings.out)
     tracker = tracker_of(config)
     tracker.prepare()
-    sweep = Sweep.of(settings.out, words, multirun)
+    told = [censored(word) for word in words]
+    sweep = Sweep.of(settings.out, told, multirun)
     parent = tracker.open_sweep(
         " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
     )
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     facts = {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
-    sweep.begin(words, command, {**facts, "seed": settings.seed, "started": started})
+    sweep.begin(told, censored(command), {**facts, "seed": settings.seed, "started": started})
     try:
         if multirun:
             _hydra(words)
@@ -56,6 +60,15 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     finally:
         jobs.release()
     return finish(sweep, tracker, parent)
+
+
+def _check_writable(out: Path) -> None:
+    """Raises UserError where results can't be kept, before anything is asked."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise UserError(f"out={out} can't be written to ({error.strerror}); give out=FOLDER") from error
 
 
 def tracker_of(config: Any) -> Any:

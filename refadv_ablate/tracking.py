@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import random
+import shlex
 import tempfile
 import time
 import warnings
@@ -360,9 +361,10 @@ class MlflowTracker:
         page = f"#/experiments/{self.experiment_id}/runs/{parent}"
         if self.resolved.startswith("http"):
             return [f"MLflow: {self._shown().rstrip('/')}/{page}"]
+        store = shlex.quote(self._shown())
         return [
             f"MLflow: {self._shown()}, experiment {self.experiment!r}, run {parent}",
-            f"  see it with: refadv-ablate ui, or: mlflow ui --backend-store-uri {self._shown()}",
+            f"  see it with: refadv-ablate ui, or: mlflow ui --backend-store-uri {store}",
         ]
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────

@@ -32,7 +32,10 @@ def tracking_uri(uri: str | None, launch_dir: Path) -> str:
     if not url.database or ":memory:" in given or "mode=memory" in given:
         raise UserError(f"tracking.uri={given!r} would be lost with the process; give sqlite:///FILE")
     path = Path(launch_dir).resolve() / Path(url.database).expanduser()
-    return url.set(database=str(path)).render_as_string(hide_password=False)
+    # not rendered by SQLAlchemy, whose escapes of spaces and letters MLflow takes for a folder's name
+    _, _, query = given.partition("?")
+    shown = str(path).replace("%", "%25").replace("?", "%3F")
+    return f"{url.drivername}:///{shown}" + (f"?{query}" if query else "")
 
 
 def database_file(uri: str) -> Path | None:

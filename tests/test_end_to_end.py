@@ -88,6 +88,23 @@ def test_cut_and_empty_answers_are_counted_apart_from_missing_ones(tmp_path):
     assert found["deltas"]["acc50"]["perturbed"]["value"] == 0
 
 
+def test_a_missing_answer_says_why_and_a_password_in_the_address_is_written_nowhere(tmp_path):
+    def script(number, body):
+        refused = "the one" not in json.dumps(body["messages"]) and number % 4 == 0
+        return Fail(400, "image too large") if refused else box_of(number, body)
+
+    with Server(script) as server:
+        url = server.url.replace("://", "://me:hunter2hunter2@")
+        done = command(
+            [*OPENAI, f"backend.base_url={url}", "backend.concurrency=1", "limit=12", "perturb=fixed"],
+            tmp_path,
+        )
+    assert done.returncode == 1, done.stderr
+    assert "HTTP 400: image too large" in " ".join(done.stdout.split())
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [str(p) for p in written if b"hunter2hunter2" in p.read_bytes() or "hunter2" in str(p)] == []
+
+
 def test_a_dead_server_is_a_sentence_and_no_score(tmp_path):
     with Server(lambda n, body: Fail(500)) as server:
         words = [

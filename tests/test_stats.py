@@ -328,6 +328,15 @@ def test_signs_that_differ_between_primary_and_secondary_are_said():
     assert any("Answers without a box: 0.0% in the original and 50.0%" in each for each in result.warnings)
 
 
+@pytest.mark.parametrize(("kind", "hint"), [("empty", "predictions.jsonl"), ("truncated", "max_new_tokens")])
+def test_a_run_whose_answers_cannot_be_read_says_so_although_nothing_changed(kind, hint):
+    lost = [record(str(i), str(i), outcome=kind, predicted=None) for i in range(40)]
+    (said,) = (each for each in compare(lost, lost).warnings if "no box that can be read" in each)
+    assert f"{kind}: 80" in said and hint in said
+    fine = [record(str(i), str(i)) for i in range(40)]
+    assert not any("no box that can be read" in each for each in compare(fine, fine).warnings)
+
+
 def test_a_change_that_few_images_carry_is_said():
     before = [record(str(i), str(i // 30) if i < 60 else str(i)) for i in range(160)]
     after = [dataclasses.replace(each, predicted=HIT if k >= 30 else MISS) for k, each in enumerate(before)]

@@ -412,6 +412,9 @@ def test_addresses_are_taken_from_the_launch_directory(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert tracking_uri(None, tmp_path) == f"sqlite:///{tmp_path}/mlflow.db"
     assert tracking_uri("sqlite:///a/b c.db", tmp_path) == f"sqlite:///{tmp_path}/a/b c.db"
+    odd = tmp_path / "päth with 50% spaces"
+    assert tracking_uri(None, odd) == f"sqlite:///{tmp_path}/päth with 50%25 spaces/mlflow.db"
+    assert database_file(tracking_uri(None, odd)) == odd / "mlflow.db"
     assert tracking_uri("sqlite:////x/y.db", tmp_path) == "sqlite:////x/y.db"
     assert tracking_uri("http://host:5000", tmp_path) == "http://host:5000"
     assert database_file(f"sqlite:///{tmp_path}/mlflow.db") == tmp_path / "mlflow.db"

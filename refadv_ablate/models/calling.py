@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
 from refadv_ablate.models.pace import Pace
-from refadv_ablate.models.retrying import Backoff, Failure, judge
+from refadv_ablate.models.retrying import UNREADABLE, Backoff, Failure, judge
 from refadv_ablate.models.wire import body, data_url, images_of, reply_of
 from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
 
@@ -204,6 +204,11 @@ class Call:
         url = self.engine.url
         if not self.pace.answers and failure.reason.startswith("HTTP"):
             return f"the server at {url} answers with nothing but errors ({failure.reason}): look at its log"
+        if not self.pace.answers and failure.reason.startswith(UNREADABLE):
+            return (
+                f"what answers at {url} speaks no chat completions ({failure.reason}): check "
+                "backend.base_url=…, which ends in /v1 on most servers"
+            )
         if not self.pace.answers:
             return f"no server answers at {url} ({failure.reason}): start it, or give backend.base_url=…"
         return (

@@ -11,6 +11,7 @@ from typing import Literal
 
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 FATAL = frozenset({401, 403, 404})
+UNREADABLE = "the answer could not be read"
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Codes of a 429 that waiting can't mend: the account is out of money."""
 
@@ -64,7 +65,7 @@ def judge(error: Exception) -> Failure:
         cause = error.__cause__ or error
         return Failure("retry", f"no connection ({type(cause).__name__}: {cause})".strip())
     if isinstance(error, openai.APIError | ValueError):  # a body that isn't the JSON it should be
-        return Failure("retry", f"the answer could not be read ({error})", maybe_billed=True)
+        return Failure("retry", f"{UNREADABLE} ({error})", maybe_billed=True)
     raise error
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Failure = tuple[str, str]
 """A cell's name and why it failed."""
 
+ASIDES = {"truncated": "cut off by the token limit", "retried": "asked once more for the box"}
+"""Counts that are told where they aren't 0."""
+
 READING = (
     "Δ = {change} in percentage points, on the same examples, answers without a box as misses; "
     "95% interval clustered by image; p from sign flips of whole images{holm}. "
@@ -97,8 +100,12 @@ def _counts(comparison: Comparison) -> str:
 
 
 def _aside(comparison: Comparison) -> Iterator[str]:
-    """What bounds or explains the accuracies: chance level, candidate recall, cost."""
+    """What bounds or explains the accuracies: cut answers, further turns, chance, candidate recall, cost."""
     details = comparison.details
+    for kind, words in ASIDES.items():
+        before, after = (comparison.counts.get(arm, {}).get(kind, 0) for arm in ("original", "perturbed"))
+        if before or after:
+            yield f"; {words} {before} / {after}"
     if (chance := details.get("chance_acc50")) is not None:
         yield f"; chance {points(chance)} (n {details['chance_acc50_n']:,})"
     if (recall := details.get("candidate_recall")) is not None:

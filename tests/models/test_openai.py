@@ -199,6 +199,13 @@ def test_no_server_at_all_is_one_sentence() -> None:
         list(model.answer([ask(0)]))
 
 
+def test_a_server_of_another_kind_is_not_called_gone() -> None:
+    with Server(lambda n, body: Garbage()) as server:
+        model = engine(server, first_patience=0.5, concurrency=1)
+        with pytest.raises(ModelUnavailable, match="speaks no chat completions"):
+            list(model.answer([ask(0)]))
+
+
 def test_a_server_that_dies_for_a_while_loses_nothing() -> None:
     with Server() as server:
 

@@ -53,3 +53,14 @@ def test_warnings_name_their_cell_and_failures_their_reason_without_markup():
     assert "1 of 3 cells failed:" in text
     assert "the server [bold] said no" in text
     assert shown([], []).strip() == ""
+
+
+def test_cut_answers_and_further_turns_are_told_where_there_are_any():
+    cell = replace(
+        comparison(),
+        counts={"original": {"box": 9, "truncated": 3}, "perturbed": {"box": 12, "retried": 4}},
+    )
+    text = shown([cell], width=200)
+    assert "cut off by the token limit 3 / 0" in text
+    assert "asked once more for the box 0 / 4" in text
+    assert "asked once more" not in shown([comparison()], width=200)
