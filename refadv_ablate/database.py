@@ -212,9 +212,11 @@ class Database:
         with self.engine.connect() as connection:
             names = sa.inspect(connection).get_table_names()
             if meta.name in names:
-                return str(
-                    connection.execute(sa.select(meta.c.value).where(meta.c.name == "schema")).scalar()
-                )
+                # None between the first table and this row, which SQLite doesn't make in one step
+                found: str | None = connection.execute(
+                    sa.select(meta.c.value).where(meta.c.name == "schema")
+                ).scalar()
+                return found
         if names and self.sqlite:
             raise UserError(f"{shown(self.url)} is a database of another program; give another store=…")
         return None

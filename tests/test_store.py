@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import random
@@ -195,6 +196,16 @@ def test_another_schema_is_one_sentence(tmp_path: Path) -> None:
         connection.execute(sa.text("UPDATE refadv_meta SET value = '2'"))
     with pytest.raises(UserError, match="has schema 2, this release reads 1"):
         Store(url)
+
+
+def test_a_store_whose_making_was_cut_short_is_made_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:  # as kill -9 leaves it after one table
+        connection.execute("CREATE TABLE refadv_meta (name VARCHAR(32) PRIMARY KEY, value TEXT NOT NULL)")
+    with Store(str(path)) as store:
+        store.put_many([(key(1), reply(1, "m"))])
+    with Store(str(path)) as store:
+        assert store.get_many([key(1)])
 
 
 # ── several processes ───────────────────────────────────────────────────────────────────────────
