@@ -8,12 +8,12 @@ parameters and the options. Nothing else enters: not the run, the operator's nam
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from refadv_ablate.seeding import canonical, digest
+from refadv_ablate.seeding import canonical, digest, encoded
 from refadv_ablate.types import Model, Reply, Request
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Keys:
         text = canonical(
             [self._prefix, parts, asdict(request.sampling), dict(request.options), request.repeat]
         )
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(encoded(text)).hexdigest()
 
 
 def ask(
@@ -94,11 +94,16 @@ def ask(
                     pending[request.id + f"|{len(request.messages)}"] = key
                     yield request
 
-    for request, reply in model.answer(lacking()):
-        key = pending.pop(request.id + f"|{len(request.messages)}")
-        if reply.finish == "error":
-            failures[key] = reply.error
-        else:
-            store.put_many([(key, reply)], about)
-        seen(request, reply, False)
+    answers = model.answer(lacking())
+    try:
+        for request, reply in answers:
+            key = pending.pop(request.id + f"|{len(request.messages)}")
+            if reply.finish == "error":
+                failures[key] = reply.error
+            else:
+                store.put_many([(key, reply)], about)
+            seen(request, reply, False)
+    finally:
+        if isinstance(answers, Generator):
+            answers.close()  # a full disk, say: no further call is made while the error is on its way
     return failures

@@ -13,9 +13,14 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
+def encoded(text: str) -> bytes:
+    """UTF-8; half a surrogate pair, as a cut answer may end in, has bytes of its own."""
+    return text.encode(errors="surrogatepass")
+
+
 def digest(*parts: Any) -> str:
     """SHA-256 over the canonical JSON of the parts, as 64 hexadecimal digits."""
-    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+    return hashlib.sha256(encoded(canonical(parts))).hexdigest()
 
 
 def generator(seed: int, *parts: str | int) -> random.Random:

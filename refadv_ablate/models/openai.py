@@ -73,10 +73,14 @@ class OpenAI:
         self.limit = Limit(self.concurrency, self.max_concurrency)
 
     def identity(self) -> Mapping[str, Json]:
-        """Without address or key: the same checkpoint on another host gives the same answers."""
+        """Without address or key: the same checkpoint on another host gives the same answers.
+
+        The served name does not stand for the checkpoint: servers call any model "default".
+        """
         return {
             "engine": "openai",
-            "checkpoint": self.option("served_name", self.spec.checkpoint),
+            "checkpoint": self.spec.checkpoint,
+            "served_name": self.option("served_name", self.spec.checkpoint),
             "revision": self.spec.revision,
             "extra_body": dict(self.option("extra_body", {})),
             "image": [self.option("image_format", "png"), self.option("image_quality", 95)],
@@ -109,8 +113,8 @@ class OpenAI:
                 break
             try:
                 done = pump.result()
-            except ModelUnavailable:
-                yield from pump.ready()
+            except (ModelUnavailable, KeyboardInterrupt):
+                yield from pump.ready()  # answered and paid for
                 raise
             yield done
             call.check_opening()

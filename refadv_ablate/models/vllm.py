@@ -17,7 +17,7 @@ from refadv_ablate.models.batching import windows
 from refadv_ablate.models.budget import cost
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
 from refadv_ablate.models.local import free_memory
-from refadv_ablate.models.wire import chat, data_url, images_of, template_options
+from refadv_ablate.models.wire import chat, data_url, images_of, seed_of, template_options
 from refadv_ablate.seeding import canonical
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
@@ -84,12 +84,20 @@ class Vllm:
 
     def _ask(self, llm: Any, group: list[tuple[Request, Any]]) -> Iterator[tuple[Request, Reply]]:
         start = time.monotonic()
-        outputs = llm.chat(
-            [messages for _, messages in group],
-            sampling_params=[self._sampling(request) for request, _ in group],
-            chat_template_kwargs=template_options(self.spec, group[0][0]) or None,
-            use_tqdm=False,
-        )
+        try:
+            outputs = llm.chat(
+                [messages for _, messages in group],
+                sampling_params=[self._sampling(request) for request, _ in group],
+                chat_template_kwargs=template_options(self.spec, group[0][0]) or None,
+                use_tqdm=False,
+            )
+        except ValueError as error:  # one that is too long fails its whole call
+            if len(group) == 1:
+                yield group[0][0], Reply(text="", finish="error", error=" ".join(str(error).split())[:300])
+                return
+            for one in group:
+                yield from self._ask(llm, [one])
+            return
         seconds = (time.monotonic() - start) / len(group)
         for (request, _), output in zip(group, outputs, strict=True):
             yield request, self._reply(output, seconds)
@@ -101,7 +109,7 @@ class Vllm:
         return SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
-            seed=sampling.seed,
+            seed=seed_of(request),
             max_tokens=sampling.max_new_tokens,
             stop=list(request.options.get("stop") or ()),
             skip_special_tokens=False,  # some carry the box

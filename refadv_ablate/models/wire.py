@@ -23,11 +23,16 @@ def chat(messages: Sequence[Message], url: Callable[[ImageRef], str]) -> Chat:
     return [{"role": turn.role, "content": _content(turn, url)} for turn in messages]
 
 
+def sendable(text: str) -> str:
+    """The text as UTF-8 can carry it: half a surrogate pair becomes a question mark."""
+    return text.encode(errors="replace").decode()
+
+
 def _content(turn: Message, url: Callable[[ImageRef], str]) -> Json:
     if len(turn.parts) == 1 and isinstance(turn.parts[0], str):
-        return turn.parts[0]
+        return sendable(turn.parts[0])
     return [
-        {"type": "text", "text": part}
+        {"type": "text", "text": sendable(part)}
         if isinstance(part, str)
         else {"type": "image_url", "image_url": {"url": url(part)}}
         for part in turn.parts
@@ -45,6 +50,14 @@ def template_options(spec: ModelSpec, request: Request) -> dict[str, Json]:
     return {**thinking, **spec.template_options, **request.options.get("template_options", {})}
 
 
+def seed_of(request: Request) -> int | None:
+    """The seed of the call; another one for each repetition of an answer that is drawn."""
+    sampling = request.sampling
+    if sampling.seed is None or sampling.temperature <= 0:
+        return sampling.seed
+    return sampling.seed + request.repeat
+
+
 def body(
     spec: ModelSpec, request: Request, url: Callable[[ImageRef], str], option: Callable[[str, Json], Json]
 ) -> dict[str, Json]:
@@ -58,7 +71,7 @@ def body(
         option("token_limit", "max_tokens"): sampling.max_new_tokens,
     }
     if sampling.seed is not None:
-        sent["seed"] = sampling.seed
+        sent["seed"] = seed_of(request)
     if "stop" in request.options:
         sent["stop"] = list(request.options["stop"])
     extra = {**option("extra_body", {}), **request.options.get("extra_body", {})}

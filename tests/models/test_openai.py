@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from refadv_ablate.asking import Keys
 from refadv_ablate.errors import BudgetReached, ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.openai import OpenAI
 from refadv_ablate.models.pace import Limit
@@ -324,6 +326,30 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(monkeypatch: p
     assert server.headers[0]["Authorization"] == "Bearer sk-secret"
     assert "sk-secret" not in repr(model) + repr(model.identity()) + repr(vars(model))
     assert server.url not in repr(model.identity())
+
+
+def test_two_checkpoints_under_one_served_name_keep_their_answers_apart() -> None:
+    small, large = (OpenAI(spec=spec(name), served_name="default").identity() for name in ("a/3b", "a/7b"))
+    assert small != large
+
+
+def test_half_a_surrogate_pair_is_asked_and_kept() -> None:
+    request = ask(0, text="the cup \ud83d")
+    assert Keys({})(request) != Keys({})(ask(0, text="the cup ?"))
+    with Server() as server:
+        got = answers(engine(server), request)
+    assert [r.finish for r in got.values()] == ["stop"]
+    assert server.bodies[0]["messages"][0]["content"][1]["text"] == "Where is the cup ??"
+
+
+def test_a_drawn_answer_asked_again_has_a_seed_of_its_own() -> None:
+    def sent(temperature: float, repeat: int) -> Any:
+        with Server() as server:
+            asked = replace(ask(0, sampling=Sampling(temperature, 1.0, 7)), repeat=repeat)
+            answers(engine(server), asked)
+        return server.bodies[0]["seed"]
+
+    assert (sent(0.0, 2), sent(1.0, 0), sent(1.0, 2)) == (7, 7, 9)
 
 
 @pytest.mark.parametrize("status", [401, 400])

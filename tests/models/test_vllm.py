@@ -119,3 +119,20 @@ def test_weights_that_vllm_refuses_are_one_sentence(
 def test_identity_leaves_out_how_the_work_is_spread() -> None:
     one, two = (Vllm(spec=spec("org/name"), tensor_parallel_size=n).identity() for n in (1, 8))
     assert one == two != Vllm(spec=spec("org/name"), dtype="float16").identity()
+
+
+def test_a_prompt_that_is_too_long_fails_alone(
+    calls: dict[str, Any], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = sys.modules["vllm"].LLM
+    chat = stub.chat
+
+    def refusing(self: Any, messages: Any, **told: Any) -> Any:
+        if any("number 1?" in str(m[0]["content"][1]) for m in messages):
+            raise ValueError("The decoder prompt (length 9000) is longer than the maximum model length")
+        return chat(self, messages, **told)
+
+    monkeypatch.setattr(stub, "chat", refusing)
+    got = {request.id: reply for request, reply in Vllm(spec=spec(folder)).answer([ask(n) for n in range(3)])}
+    assert [reply.finish for reply in got.values()] == ["stop", "error", "stop"]
+    assert "longer than the maximum" in got["1|original|0"].error
