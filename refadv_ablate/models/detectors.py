@@ -17,7 +17,7 @@ from refadv_ablate.boxes import Size
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.models.batching import windows
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate
-from refadv_ablate.models.local import best_device, free_memory, quiet
+from refadv_ablate.models.local import best_device, dtype_used, free_memory, quiet
 from refadv_ablate.models.preparing import as_sent
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
@@ -52,7 +52,7 @@ class Detector(ABC):
             "engine": type(self).__name__,
             "checkpoint": fingerprint(self.spec.checkpoint) or self.spec.checkpoint,
             "revision": self.spec.revision,
-            "dtype": self.dtype,
+            "dtype": dtype_used(self.dtype, self.device),
         }
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
@@ -97,7 +97,7 @@ class Detector(ABC):
 
             quiet()
             device = self.device or best_device()
-            dtype = self.dtype or ("float32" if device == "cpu" else "auto")
+            dtype = dtype_used(self.dtype, device)
             common = {"revision": self.spec.revision, "trust_remote_code": self.spec.trust_remote_code}
             try:
                 AutoConfig.from_pretrained(source, **common)  # first: what it says is plainest

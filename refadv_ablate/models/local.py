@@ -23,6 +23,17 @@ def best_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
+def dtype_used(dtype: str | None, device: str | None, spread: bool = False) -> str:
+    """What "auto" or None comes to: float32 on the CPU, else "auto", the checkpoint's own.
+
+    spread: whether accelerate places the weights. Answers differ between the two, so that an identity
+    names this and not what was configured.
+    """
+    if dtype not in (None, "auto"):
+        return str(dtype)
+    return "auto" if spread or (device or best_device()).split(":")[0] != "cpu" else "float32"
+
+
 def out_of_memory(error: Exception) -> bool:
     """Whether this is a lack of memory: the accelerator's, or the CPU allocator's."""
     import torch

@@ -15,10 +15,10 @@ from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.batching import BatchSize, arranged, collated, take, windows
 from refadv_ablate.models.budget import cost
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
-from refadv_ablate.models.local import best_device, free_memory, out_of_memory, quiet
+from refadv_ablate.models.local import best_device, dtype_used, free_memory, out_of_memory, quiet
 from refadv_ablate.models.preparing import Prepared, Preparer
 from refadv_ablate.models.vision import shared, vision_owner
-from refadv_ablate.seeding import generator
+from refadv_ablate.seeding import digest, generator
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
 Answered = tuple[Request, Reply]
@@ -67,7 +67,7 @@ class Transformers:
             "engine": "transformers",
             "checkpoint": content or self.spec.checkpoint,
             "revision": self.spec.revision,
-            "dtype": self.dtype,
+            "dtype": dtype_used(self.dtype, self.device, bool(self.device_map)),
             "attn_implementation": self.attn_implementation,
         }
 
@@ -96,9 +96,10 @@ class Transformers:
         for request, prepared in now:
             try:
                 ready.append(prepared.result())
-            except (ImageUnreadable, ValueError) as error:
-                failed.append(error)
-                yield request, Reply(text="", finish="error", error=" ".join(str(error).split()))
+            except Exception as error:  # whatever image, template or processor raise is this request's
+                kind = "" if isinstance(error, ImageUnreadable | ValueError) else f"{type(error).__name__}: "
+                failed.append(kind + " ".join(str(error).split()))
+                yield request, Reply(text="", finish="error", error=failed[-1])
         if len(failed) >= FIRST_FAILURES and not ready:
             raise ModelUnavailable(
                 f"{self.spec.name} took none of {len(failed)} requests in a row; the last one: {failed[-1]}"
@@ -157,7 +158,7 @@ class _Loaded:
         inputs = {name: value.to(self.model.device) for name, value in batch.inputs.items()}
         options = self._options(items[0].request)
         vision = shared(owner, batch) if owner is not None and batch.shares else nullcontext()
-        with torch.inference_mode(), self._drawn(items[0].request), vision:
+        with torch.inference_mode(), self._drawn(items[0]), vision:
             made = self.model.generate(**inputs, **options)
         new = made[:, inputs["input_ids"].shape[1] :].tolist()
         seconds = (time.monotonic() - start) / len(items)
@@ -183,13 +184,19 @@ class _Loaded:
             {"stop_strings": list(stop), "tokenizer": self.tokenizer} if stop else {}
         )
 
-    def _drawn(self, request: Request) -> Any:
-        """For answers that are drawn: a generator of the request's own; torch's state is put back after."""
+    def _drawn(self, item: Prepared) -> Any:
+        """For answers that are drawn: a generator of the request's own; torch's state is put back after.
+
+        Its seed comes from what is sent, as the store's key does, and not from the example's id: two
+        examples that ask the same share one answer, whichever is asked first.
+        """
+        request = item.request
         if request.sampling.temperature <= 0:
             return nullcontext()
         import torch
 
-        seed = generator(request.sampling.seed or 0, request.id, request.repeat).getrandbits(63)
+        sent = digest(item.tokens["input_ids"].tolist(), [pixels.key for pixels in item.images])
+        seed = generator(request.sampling.seed or 0, sent, request.repeat).getrandbits(63)
         devices = [self.model.device] if self.model.device.type == "cuda" else []
         forked = torch.random.fork_rng(devices=devices)
         return _Seeded(forked, seed)
@@ -240,7 +247,7 @@ def load(engine: Transformers) -> _Loaded:
     common = {"revision": spec.revision, "trust_remote_code": spec.trust_remote_code}
     device = engine.device or best_device()
     placed = {"device_map": engine.device_map} if engine.device_map else {}
-    dtype = engine.dtype if engine.dtype != "auto" or device != "cpu" or engine.device_map else "float32"
+    dtype = dtype_used(engine.dtype, device, bool(engine.device_map))
     try:
         transformers.AutoConfig.from_pretrained(source, **common)  # first: what it says is plainest
         processor = transformers.AutoProcessor.from_pretrained(source, **common)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.batching import BatchSize
 from refadv_ablate.models.checkpoint import fingerprint
 from refadv_ablate.models.transformers import Transformers
-from refadv_ablate.types import Message, Reply, Request, Sampling
+from refadv_ablate.types import Message, Perturbed, Reply, Request, Sampling
 from tests.models.asking import Drawn, ask, spec
 
 Checkpoint = Callable[[str], Path]
@@ -215,6 +216,11 @@ def test_drawn_answers_depend_on_their_request_alone(checkpoint: Checkpoint) -> 
     assert once == texts(answers(model, *reversed(requests)))
     assert len(set(once.values())) == 4
     assert torch.equal(before, torch.random.get_rng_state())
+    e = requests[0].perturbed.example
+    twin = replace(requests[0], perturbed=Perturbed(replace(e, id="twin"), e, "changed"), condition="bow")
+    assert texts(answers(model, twin))[twin.id] == once[requests[0].id], "equal questions, equal keys"
+    again = replace(requests[0], repeat=1)
+    assert texts(answers(model, again))[again.id] != once[requests[0].id]
 
 
 def test_jpeg_is_what_the_model_sees_where_jpeg_is_what_a_server_would_get(checkpoint: Checkpoint) -> None:
@@ -238,6 +244,34 @@ def test_an_image_is_prepared_once_for_all_its_requests(checkpoint: Checkpoint) 
     assert sorted(loads) == ["i0", "i1", "i2"]
 
 
+def test_what_the_template_refuses_is_missing_and_not_a_crash(checkpoint: Checkpoint) -> None:
+    from jinja2 import TemplateError
+
+    model = engine(checkpoint)
+    preparer = model._load().preparer
+    known = preparer.prompt
+
+    def prompt(request: Request) -> str:
+        if request.id.startswith("1|"):
+            raise TemplateError("System role not supported")
+        return known(request)
+
+    preparer.prompt = prompt  # type: ignore[method-assign]
+    got = answers(model, *(ask(n, sampling=SHORT) for n in range(3)))
+    assert [r.error for r in got.values() if r.finish == "error"] == [
+        "TemplateError: System role not supported"
+    ]
+
+
+def test_the_identity_tells_float32_on_the_cpu_from_the_checkpoints_own() -> None:
+    def dtype(**more: Any) -> Any:
+        return Transformers(spec=spec("org/name"), **more).identity()["dtype"]
+
+    assert dtype(device="cpu") == dtype(device="cuda", dtype="float32") == "float32"
+    assert dtype(device="cuda:1") == dtype(device_map="auto", device="cpu") == "auto"
+    assert dtype(device="cpu", dtype="bfloat16") == "bfloat16"
+
+
 def test_identity_is_the_content_of_a_folder(checkpoint: Checkpoint, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
     shutil.copytree(checkpoint("qwen3_vl"), copy)
@@ -248,6 +282,12 @@ def test_identity_is_the_content_of_a_folder(checkpoint: Checkpoint, tmp_path: P
     weights[-1] ^= 1
     (copy / "model.safetensors").write_bytes(weights)
     assert fingerprint(str(copy)) != same["checkpoint"]
+    big = bytearray(8 << 20)
+    (copy / "model.safetensors").write_bytes(big)
+    base = fingerprint(str(copy))
+    big[4 << 20 : 5 << 20] = b"x" * (1 << 20)  # as a fine-tuned layer in the middle
+    (copy / "model.safetensors").write_bytes(big)
+    assert fingerprint(str(copy)) != base
     assert Transformers(spec=spec("org/name")).identity()["checkpoint"] == "org/name"
 
 
