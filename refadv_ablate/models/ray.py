@@ -41,7 +41,10 @@ class RayEngine:
         if self._identity is None:
             ray = _ray(self.address)
             told = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus)(_identity)
-            self._identity = ray.get(told.remote(self.spec, dict(self.inner_config)))
+            try:
+                self._identity = ray.get(told.remote(self.spec, dict(self.inner_config)))
+            except ray.exceptions.RayError as error:
+                raise ModelUnavailable(_sentence(error)) from error
         return self._identity
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
@@ -65,9 +68,7 @@ class RayEngine:
                     # Made by our own workers a moment ago, not read from a file.
                     yield window[int(row["index"])], pickle.loads(row["reply"])  # noqa: S301
             except ray.exceptions.RayError as error:
-                cause = getattr(error, "cause", None)
-                text = str(cause or error).strip().splitlines()[-1]
-                raise ModelUnavailable(f"a Ray worker stopped: {text}; answers so far are kept") from error
+                raise ModelUnavailable(f"{_sentence(error)}; answers so far are kept") from error
 
     def close(self) -> None:
         """Workers end with their window; the cluster is left as it was found."""
@@ -88,6 +89,11 @@ class Worker:
             replies[request.id + str(len(request.messages))] = reply
         answers = [replies[request.id + str(len(request.messages))] for request in asked]
         return {"index": indices, "reply": [pickle.dumps(reply) for reply in answers]}
+
+
+def _sentence(error: Exception) -> str:
+    cause = getattr(error, "cause", None)
+    return f"a Ray worker stopped: {str(cause or error).strip().splitlines()[-1]}"
 
 
 def _inner(spec: ModelSpec, config: Mapping[str, Any]) -> Model:

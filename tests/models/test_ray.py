@@ -3,7 +3,7 @@
 import pytest
 
 from refadv_ablate.assets import build, compose, plain
-from refadv_ablate.errors import ModelUnavailable
+from refadv_ablate.errors import ModelUnavailable, UserError
 from refadv_ablate.models.ray import RayEngine
 from refadv_ablate.prompts import Style
 from refadv_ablate.types import Perturbed
@@ -64,3 +64,6 @@ def test_a_worker_that_cannot_start_is_a_sentence(cluster, requests):
     with pytest.raises(ModelUnavailable, match=r"listener\.Nothing") as error:
         list(engine.answer(asked))
     assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match=r"listener\.Nothing") as told:
+        engine.identity()
+    assert "\n" not in str(told.value)
