@@ -12,8 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from refadv_ablate.data.shapes.scene import COLOURS, FILLS, SHAPES, SIZES
+from refadv_ablate.models.hearing import listen
+
 KINDS = ("attribute", "relation", "ordinal", "negation")
-SHARES = torch.tensor([0.2, 0.36, 0.22, 0.22])
+SHARES = torch.tensor([0.2, 0.3, 0.28, 0.22])
 """How often each kind is asked about in training."""
 
 
@@ -29,6 +32,8 @@ class Bank:
     landmark: Tensor
     kind: Tensor
     first: Tensor
+    weight: Tensor
+    """How often an expression is drawn: thirds less often than they can be said, as in data=shapes."""
     tail: int
     """Tokens between expression and answer, at the end of each row."""
 
@@ -42,7 +47,7 @@ class Bank:
         for s in scenes.tolist():
             a, b = int(self.first[s]), int(self.first[s + 1])
             kinds = self.kind[a:b]
-            weight = (SHARES / torch.bincount(kinds, minlength=4).clamp(min=1))[kinds]
+            weight = (SHARES / torch.bincount(kinds, minlength=4).clamp(min=1))[kinds] * self.weight[a:b]
             fits = self.lengths[a:b] <= longest
             weight = weight * fits if fits.any() else weight
             few = int((weight > 0).sum()) < count
@@ -72,6 +77,28 @@ class Bank:
         }
 
 
+COLUMNS = {"shape": (0, SHAPES), "colour": (1, COLOURS), "size": (2, SIZES), "fill": (3, FILLS)}
+
+
+def before(text: str, items: np.ndarray) -> int:
+    """For "the second … from the left" the first one, for the third the second, else −1.
+
+    A rank is found by way of the one before, as a relation is by way of its landmark.
+    """
+    heard = listen(text)
+    if heard.nth not in (2, 3) or heard.edge is None or heard.noun is None:
+        return -1
+    wanted = [("shape", heard.noun), *heard.has]
+    fits = np.ones(len(items), bool)
+    for name, value in wanted:
+        column, values = COLUMNS[name]
+        fits &= items[:, column] == values.index(value)
+    axis, sign = (0 if heard.edge in ("left", "right") else 1), (1 if heard.edge in ("left", "above") else -1)
+    places = sign * (items[:, 4 + axis] + items[:, 6 + axis])
+    order = sorted(np.flatnonzero(fits), key=lambda i: places[i])
+    return int(order[heard.nth - 2])
+
+
 def load(folder: Path, known: Any, tail: list[int], most: int | None = None) -> Bank:
     """Reads the chunks of a folder; `tail` are the tokens between expression and answer."""
     pictures: list[np.ndarray] = []
@@ -86,14 +113,27 @@ def load(folder: Path, known: Any, tail: list[int], most: int | None = None) -> 
         rows.extend(ids + tail for ids in known(texts, add_special_tokens=False)["input_ids"])
         for scene in scenes:
             items.append(np.array(scene["items"], np.float32))
-            facts.extend(said[1:] for said in scene["said"])
+            for text, target, mark, kind in scene["said"]:
+                mark = before(text, items[-1]) if KINDS[kind] == "ordinal" else mark
+                facts.append([target, mark, kind, int("third" not in text)])
             first.append(len(facts))
     lengths = torch.tensor([len(row) for row in rows])
     tokens = torch.zeros(len(rows), int(lengths.max()), dtype=torch.int16)
     for k, row in enumerate(rows):
         tokens[k, : len(row)] = torch.tensor(row)
-    target, landmark, kind = torch.tensor(facts).T
-    return Bank(pictures, items, tokens, lengths, target, landmark, kind, torch.tensor(first), len(tail))
+    target, landmark, kind, usual = torch.tensor(facts).T
+    return Bank(
+        pictures,
+        items,
+        tokens,
+        lengths,
+        target,
+        landmark,
+        kind,
+        torch.tensor(first),
+        usual * 0.7 + 0.3,
+        len(tail),
+    )
 
 
 def pixels(pictures: np.ndarray) -> Tensor:

@@ -72,9 +72,8 @@ def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str
         f"`experiments/train_tiny/train.py`, {training['steps']:,} steps in {training['minutes']:.0f} minutes"
         f" on one thread of a two-core machine that others used too, seed {first['seed']}, on"
         f" {training['scenes']:,} drawn scenes with {training['expressions']:,} expressions"
-        f" (`scenes.py`). The first {first['vision_steps']} steps train the vision tower alone;"
-        f" the learning rate falls from step {training['decay_at']:,} on. `curve.png` shows the losses and"
-        " the accuracy on held-out training scenes (true coordinates before each given).",
+        " (`scenes.py`). `curve.png` shows the losses and the accuracy on held-out training scenes (true"
+        " coordinates before each given).",
         "",
         "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
         " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
@@ -82,6 +81,7 @@ def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str
         " not in the checkpoint.",
         "",
         *stages(training["stages"]),
+        training.get("note", ""),
     ]
     return "\n".join(lines)
 

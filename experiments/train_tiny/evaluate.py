@@ -50,7 +50,7 @@ def clustered(differences: np.ndarray, images: list[str]) -> tuple[float, float]
         sums[image] += value
     count = len(sums)
     error = (count / (count - 1) * sum(v * v for v in sums.values())) ** 0.5 / len(differences)
-    return differences.mean() - 1.96 * error, differences.mean() + 1.96 * error
+    return float(differences.mean() - 1.96 * error), float(differences.mean() + 1.96 * error)
 
 
 def perturbed(examples: list[Example], condition: str) -> list[Perturbed]:

@@ -1,12 +1,16 @@
 """Trains the tiny InternVL checkpoint on drawn scenes, on one CPU core, reproducibly from a seed.
 
     python experiments/train_tiny/scenes.py                       # once: pictures and expressions
-    python experiments/train_tiny/train.py --minutes 60 --out build/tiny_internvl3
+    python experiments/train_tiny/train.py --steps 5400           # as long as the shipped one
+    python experiments/train_tiny/train.py --minutes 6            # a try: the same run in small
 
-Beside the next-token loss on the answer there are three that are dropped from the checkpoint: what lies
-in each image token (objects, colour, size, fill, box), where one attention head of two layers should
-look (the referent; in a lower layer the landmark), and soft targets for neighbouring coordinates.
-`log.csv` and `curve.png` in the output folder show the losses and held-out accuracy over steps.
+Beside the answer's tokens the losses ask what lies in each image token (objects, colour, size, fill,
+edges) and where one attention head of two layers should look (the referent; in the lower layer the
+landmark, or for a rank the one before it). What answers those questions is not in the checkpoint.
+
+The course of a run is the same for any length: vision losses alone, then all; soft targets sharpen; at
+last the learning rate falls. `log.csv` in the output folder has the losses and the held-out accuracy;
+`card.py` draws them. With --steps the result depends on the seed and the scenes alone.
 """
 
 from __future__ import annotations
@@ -24,46 +28,49 @@ import numpy as np
 import torch
 from bank import KINDS, Bank, load
 from losses import Trainer
-from torch import Tensor
+
+VISION, SHARP, DECAY = 0.09, 0.46, 0.6
+"""Shares of the run: the end of vision alone, targets at their sharpest, the rate begins to fall."""
+HELD_OUT = 300
+"""The last so many scenes are not trained on."""
+SAVE_EVERY = 500
 
 
 def main() -> None:
-    """Trains for so many minutes or steps, whichever ends first."""
+    """Trains for so many steps, or minutes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scenes", type=Path, default=Path("build/tiny_scenes"))
-    parser.add_argument("--out", type=Path, default=Path("build/tiny_internvl3"))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=60.0, help="the decay begins in time to end by then")
-    parser.add_argument("--decay-at", type=int, help="step at which the decay begins, whatever the time")
-    parser.add_argument("--decay-steps", type=int, default=800)
-    parser.add_argument(
-        "--vision-steps", type=int, default=600, help="first steps, on the vision losses alone"
-    )
-    parser.add_argument("--anneal", type=int, default=3000, help="steps over which soft targets sharpen")
-    parser.add_argument("--batch", type=int, default=8, help="scenes per step")
-    parser.add_argument("--count", type=int, default=12, help="expressions per scene")
-    parser.add_argument(
-        "--extra", type=int, default=12, help="further pictures per step, vision losses alone"
-    )
-    parser.add_argument("--lr", type=float, default=1.5e-3)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--depth", type=int, default=5)
-    parser.add_argument("--feed", type=int, default=320)
-    parser.add_argument("--vision-width", type=int, default=128)
-    parser.add_argument("--vision-depth", type=int, default=4)
-    parser.add_argument("--chunks", type=int, help="how many of the chunks of scenes to use; default: all")
-    parser.add_argument("--resume", action="store_true", help="go on from the state in the output folder")
-    run(parser.parse_args())
+    add = parser.add_argument
+    add("--scenes", type=Path, default=Path("build/tiny_scenes"))
+    add("--out", type=Path, default=Path("build/tiny_internvl3"))
+    add("--seed", type=int, default=0)
+    add("--steps", type=int, default=5400)
+    add("--minutes", type=float, help="instead of --steps; how far it gets depends on the machine")
+    add("--stop-at", type=int, help="stop after this step, to go on later with --resume")
+    add("--resume", action="store_true", help="go on from the state in the output folder")
+    add("--check", type=int, default=250, help="steps between measurements of held-out accuracy")
+    add("--batch", type=int, default=8, help="scenes per step")
+    add("--count", type=int, default=12, help="expressions per scene")
+    add("--extra", type=int, default=16, help="further pictures per step, for the vision losses alone")
+    add("--lr", type=float, default=1.5e-3)
+    add("--width", type=int, default=128)
+    add("--depth", type=int, default=5)
+    add("--feed", type=int, default=320)
+    add("--vision-width", type=int, default=128)
+    add("--vision-depth", type=int, default=4)
+    add("--chunks", type=int, help="how many of the chunks of scenes to use; default: all")
+    Run(parser.parse_args()).go()
 
 
-def learning_rate(step: int, peak: float, decay_at: int | None, decay_steps: int) -> float:
-    """Warm-up over 200 steps, constant, then linear down to a fiftieth."""
-    rate = peak * min(1.0, (step + 1) / 200)
-    if decay_at is not None and step >= decay_at:
-        rate *= max(0.02, 1 - (step - decay_at) / decay_steps)
-    return rate
+def learning_rate(step: int, done: float, peak: float) -> float:
+    """Warm-up over 200 steps, constant, then linear down to a fiftieth. done: share of the run."""
+    return peak * min(1.0, (step + 1) / 200) * max(0.02, min(1.0, (1 - done) / (1 - DECAY)))
+
+
+def sharpness(done: float) -> float:
+    """Standard deviation of soft targets, in coordinate steps: 2.5 at first, 0.7 from SHARP on."""
+    return max(0.7, 2.5 - 1.8 * done / SHARP)
 
 
 def build(args: argparse.Namespace) -> tuple[Trainer, Bank]:
@@ -80,91 +87,110 @@ def build(args: argparse.Namespace) -> tuple[Trainer, Bank]:
     return trainer, bank
 
 
-def run(args: argparse.Namespace) -> None:
-    """The loop: vision losses alone first, then all of them; the last 300 scenes are held out."""
-    trainer, bank = build(args)
-    rng = torch.Generator().manual_seed(args.seed)
-    usable = len(bank.pictures) - 300
-    check = torch.arange(usable, usable + 300)
-    weights = [*trainer.model.parameters(), *trainer.heads.parameters()]
-    optimizer = torch.optim.AdamW(weights, lr=args.lr, betas=(0.9, 0.98), weight_decay=0.02)
-    look_at = {args.depth - 4: "landmark", args.depth - 2: "target"}
-    args.out.mkdir(parents=True, exist_ok=True)
-    step, decay_at, before, order, at = 0, args.decay_at, 0.0, torch.randperm(usable, generator=rng), 0
-    state_file = args.out / "state.pt"
-    if args.resume:
-        state = torch.load(state_file, weights_only=True)
-        trainer.model.load_state_dict(state["model"])
-        trainer.heads.load_state_dict(state["heads"])
-        optimizer.load_state_dict(state["optimizer"])
-        step, before, order, at = state["step"], state["minutes"], state["order"], state["at"]
-        rng.set_state(state["rng"])
-    stages_file = args.out / "stages.json"
-    stages = json.loads(stages_file.read_text()) if args.resume and stages_file.exists() else []
-    stages.append({"from_step": step, "arguments": facts_of(args)})
-    stages_file.write_text(json.dumps(stages, indent=1))
-    log = (args.out / "log.csv").open("a" if args.resume else "w", newline="")
-    writer = csv.writer(log)
-    if not args.resume:
-        writer.writerow(["step", "minutes", *COLUMNS, "acc50", *KINDS])
-    started, window = time.time() - before * 60, []
-    while decay_at is None or step < decay_at + args.decay_steps:
-        minutes = (time.time() - started) / 60
-        pace = (minutes - before) / max(1, len(window)) if step < 100 else minutes / step
-        if decay_at is None and (
-            minutes + pace * args.decay_steps >= args.minutes or (args.out / "decay").exists()
-        ):
-            decay_at = step
-            print(f"decay from step {step}", flush=True)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, args.lr, decay_at, args.decay_steps)
-        vision_only = step < args.vision_steps
+class Run:
+    """One run: model, data, optimizer and how far it is."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.trainer, self.bank = build(args)
+        self.rng = torch.Generator().manual_seed(args.seed)
+        self.usable = len(self.bank.pictures) - HELD_OUT
+        self.weights = [*self.trainer.model.parameters(), *self.trainer.heads.parameters()]
+        self.optimizer = torch.optim.AdamW(self.weights, lr=args.lr, betas=(0.9, 0.98), weight_decay=0.02)
+        self.look_at = {args.depth - 4: "landmark", args.depth - 2: "target"}
+        self.step, self.at = 0, 0
+        self.order = torch.randperm(self.usable, generator=self.rng)
+        self.started, self.stages = time.time(), [{"from_step": 0, "arguments": decisive(args)}]
+        args.out.mkdir(parents=True, exist_ok=True)
+        if args.resume:
+            self.restore()
+
+    @property
+    def minutes(self) -> float:
+        """Since the start, pauses left out."""
+        return (time.time() - self.started) / 60
+
+    @property
+    def done(self) -> float:
+        """Share of the run."""
+        return self.minutes / self.args.minutes if self.args.minutes else self.step / self.args.steps
+
+    def go(self) -> None:
+        """The loop."""
+        window: list[dict[str, float]] = []
+        with (self.args.out / "log.csv").open("a" if self.args.resume else "w", newline="") as log:
+            writer = csv.writer(log)
+            if not self.args.resume:
+                writer.writerow(["step", "minutes", *COLUMNS, "acc50", *KINDS])
+            while self.done < 1 and self.step != self.args.stop_at:
+                vision_only = self.done < VISION
+                window.append(self.one_step(vision_only))
+                if self.step % 50 == 0:
+                    full = self.step % self.args.check == 0 and not vision_only
+                    scores = accuracy(self.trainer, self.bank, self.usable, self.look_at) if full else {}
+                    report(window, scores, self.step, self.minutes, self.look_at, writer)
+                    log.flush()
+                    window = []
+                if self.step % SAVE_EVERY == 0:
+                    self.save()
+        self.save()
+
+    def one_step(self, vision_only: bool) -> dict[str, float]:
+        """Draws a batch and learns from it."""
+        args = self.args
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, self.done, args.lr)
         size = args.batch * 4 if vision_only else args.batch + args.extra
-        if at + size > usable:
-            order, at = torch.randperm(usable, generator=rng), 0
-        scenes = order[at : at + size]
+        if self.at + size > self.usable:
+            self.order, self.at = torch.randperm(self.usable, generator=self.rng), 0
+        scenes = self.order[self.at : self.at + size]
         if vision_only:
-            batch = bank.batch(scenes, 1, rng)
+            batch = self.bank.batch(scenes, 1, self.rng)
         else:
-            batch = bank.batch(scenes[: args.batch], args.count, rng, scenes[args.batch :])
-        at += size
-        sigma = max(0.7, 2.5 - 1.8 * step / args.anneal)
-        found = trainer.step(batch, sigma, {} if vision_only else look_at, optimizer, weights)
-        window.append(found)
-        step += 1
-        if step % 100 == 0:
-            full = step % 500 == 0 and not vision_only
-            scores = accuracy(trainer, bank, check, look_at) if full else {}
-            report(window, scores, step, (time.time() - started) / 60, look_at, writer)
-            log.flush()
-            window = []
-        if step % 500 == 0:
-            architecture.save(trainer.model, trainer.tokens, args.out)
-            torch.save(
-                {
-                    "model": trainer.model.state_dict(), "heads": trainer.heads.state_dict(),
-                    "optimizer": optimizer.state_dict(), "step": step, "order": order, "at": at,
-                    "minutes": (time.time() - started) / 60, "rng": rng.get_state(),
-                },
-                state_file,
-            )  # fmt: skip
-    architecture.save(trainer.model, trainer.tokens, args.out)
-    log.close()
-    facts = {
-        "stages": stages,
-        "decay_at": decay_at,
-        "steps": step,
-        "minutes": (time.time() - started) / 60,
-        "parameters": sum(p.numel() for p in trainer.model.parameters()),
-        "scenes": usable,
-        "expressions": int(bank.first[usable]),
-    }
-    (args.out / "training.json").write_text(json.dumps(facts, indent=1))
+            batch = self.bank.batch(scenes[: args.batch], args.count, self.rng, scenes[args.batch :])
+        look_at = {} if vision_only else self.look_at
+        found = self.trainer.step(batch, sharpness(self.done), look_at, self.optimizer, self.weights)
+        self.at, self.step = self.at + size, self.step + 1
+        return found
+
+    def save(self) -> None:
+        """The checkpoint as it is now, the facts about it, and all that is needed to go on."""
+        out = self.args.out
+        architecture.save(self.trainer.model, self.trainer.tokens, out)
+        facts = {
+            "stages": self.stages,
+            "steps": self.step,
+            "minutes": self.minutes,
+            "parameters": sum(p.numel() for p in self.trainer.model.parameters()),
+            "scenes": self.usable,
+            "expressions": int(self.bank.first[self.usable]),
+        }
+        (out / "training.json").write_text(json.dumps(facts, indent=1))
+        state = {
+            "model": self.trainer.model.state_dict(),
+            "heads": self.trainer.heads.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.get_state(),
+            **{name: getattr(self, name) for name in ("step", "at", "order", "minutes")},
+        }
+        torch.save(state, out / "state.pt")
+
+    def restore(self) -> None:
+        """Goes on where `save` was."""
+        state = torch.load(self.args.out / "state.pt", weights_only=True)
+        self.trainer.model.load_state_dict(state["model"])
+        self.trainer.heads.load_state_dict(state["heads"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.rng.set_state(state["rng"])
+        self.step, self.at, self.order = state["step"], state["at"], state["order"]
+        self.started = time.time() - 60 * state["minutes"]
+        before = json.loads((self.args.out / "training.json").read_text())["stages"]
+        self.stages = [*before, {"from_step": self.step, "arguments": decisive(self.args)}]
 
 
-def facts_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments that decide the outcome: no folders, no clock."""
-    return {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "minutes")}
+def decisive(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that decide the outcome: no folders."""
+    return {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "check")}
 
 
 COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target")
@@ -186,11 +212,11 @@ def report(
 
 
 @torch.no_grad()
-def accuracy(trainer: Trainer, bank: Bank, check: Tensor, look_at: dict[int, str]) -> dict[str, float]:
+def accuracy(trainer: Trainer, bank: Bank, usable: int, look_at: dict[int, str]) -> dict[str, float]:
     """Share of held-out expressions hit at IoU 0.5, the true coordinates before each given."""
     rng = torch.Generator().manual_seed(0)
     hits, kinds = [], []
-    for part in check.split(20):
+    for part in torch.arange(usable, len(bank.pictures)).split(20):
         batch = bank.batch(part, 6, rng)
         x = forward.cells(trainer.model, batch["pixels"])
         hits.append(trainer.answer_losses(x, batch, 1.0, look_at)["hit"].flatten())
