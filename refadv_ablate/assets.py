@@ -212,6 +212,12 @@ def explain(error: Exception, overrides: Sequence[str], folder: str = "conf") ->
     """One sentence for an exception of Hydra or OmegaConf."""
     text = re.sub(r"\s+", " ", str(error)).strip()
     missing = re.search(r"Could not find '([^']+)/([^'/]+)'", text)
+    if missing and missing[1].startswith("hydra/"):
+        extra = "ray" if missing[2] == "ray" else "cluster"
+        return (
+            f"there is no {missing[1]}={missing[2]} installed; "
+            f"launchers for joblib, submitit and Ray come with pip install 'refadv-ablate[{extra}]'"
+        )
     if missing:
         group = missing[1].split("/")[0]
         with suppress(UserError):

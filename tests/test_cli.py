@@ -59,6 +59,7 @@ def test_each_command_has_help(command, capsys):
         (["perturb.bow.n_shuffles=many"], "n_shuffles='many'"),
         (["perturb=bow,fixed"], "add -m"),
         (["hydra/launcher=joblib"], "no effect without -m"),
+        (["-m", "hydra/launcher=nowhere"], "pip install 'refadv-ablate[cluster]'"),
         (["stat"], "did you mean 'stats'"),
         (["--multirn"], "did you mean '--multirun'"),
         (["data=jsonl", "data.path=/no/such/file.jsonl"], "/no/such/file.jsonl"),
