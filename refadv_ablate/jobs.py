@@ -13,7 +13,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -195,10 +195,13 @@ def _local_inputs(parts: Parts) -> Iterator[str | None]:
     from refadv_ablate.models.checkpoint import fingerprint
 
     yield fingerprint(parts.spec.checkpoint)
-    path = parts.engine.get("path")
-    if isinstance(path, str) and Path(path).is_file():
-        with Path(path).open("rb") as file:
-            yield hashlib.file_digest(file, "sha256").hexdigest()
+    engine: Any = parts.engine
+    while isinstance(engine, Mapping):
+        path = engine.get("path")
+        if isinstance(path, str) and Path(path).is_file():
+            with Path(path).open("rb") as file:
+                yield hashlib.file_digest(file, "sha256").hexdigest()
+        engine = engine.get("inner_config")
 
 
 _loaded: dict[str, Model] = {}
@@ -251,24 +254,41 @@ def _run_cells(parts: Parts, cells: Sequence[Cell], sweep: Sweep, tracker: Any, 
         _status(cell, "running")
         write_yaml(cell.folder / "config.yaml", masked(parts.config))
         sweep.put(_cell_state(parts, cell, "running", run_id=runs[cell.label]))
+    open_cells = list(cells)
     try:
         results = _measure(parts, cells)
-    except BaseException as error:
-        stopped = isinstance(error, KeyboardInterrupt)
-        state: State = "stopped" if stopped else "failed"
-        reason = "stopped by the user" if stopped else " ".join(str(error).split()) or type(error).__name__
         for cell in cells:
-            _status(cell, state, reason, traceback.format_exc() if not isinstance(error, UserError) else "")
+            comparison, state, reason = results[cell.label]
+            dump(comparison, cell.folder / "summary.json")
+            draw(parts, cell, comparison)
+            _status(cell, state, reason)
             sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
-            (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)
+            tracker.finish_cell(runs[cell.label], comparison, cell.folder)
+            open_cells.remove(cell)
+    except BaseException as error:
+        _give_up(parts, open_cells, error, sweep, tracker, runs)
         raise
+
+
+def _give_up(
+    parts: Parts,
+    cells: Sequence[Cell],
+    error: BaseException,
+    sweep: Sweep,
+    tracker: Any,
+    runs: Mapping[str, str],
+) -> None:
+    """Writes down why the cells have no result, so that none says "running" for ever."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    state: State = "stopped" if stopped else "failed"
+    reason = "stopped by the user" if stopped else " ".join(str(error).split()) or type(error).__name__
+    trace = "" if isinstance(error, UserError) else "".join(traceback.format_exception(error))
     for cell in cells:
-        comparison, state, reason = results[cell.label]
-        dump(comparison, cell.folder / "summary.json")
-        draw(parts, cell, comparison)
-        _status(cell, state, reason)
+        _status(cell, state, reason, trace)
         sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
-        tracker.finish_cell(runs[cell.label], comparison, cell.folder)
+    with suppress(Exception):  # where the log fails too, the first error is the one to tell
+        for cell in cells:
+            (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)
 
 
 def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
@@ -382,7 +402,8 @@ def _compare(
     reason = ""
     if missing:
         first = reader.lost.get(ORIGINAL) or reader.lost.get(cell.label, "")
-        reason = f"{missing} of {asked} answers are missing ({first}); the same command asks them again"
+        then = "the same command asks them again" if state == "incomplete" else "max_missing allows that"
+        reason = f"{missing} of {asked} answers are missing ({first}); {then}"
     used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,

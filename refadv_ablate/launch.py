@@ -38,28 +38,34 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     _check_writable(settings.out)
     tracker = tracker_of(config)
     tracker.prepare()
-    told = [censored(word) for word in words]
-    sweep = Sweep.of(settings.out, told, multirun)
+    sweep = Sweep.of(settings.out, [censored(word) for word in words], multirun)
+    with sweep.alone():
+        return _run(config, words, multirun, command, sweep, tracker)
+
+
+def _run(config: Any, words: Sequence[str], multirun: bool, command: str, sweep: Sweep, tracker: Any) -> int:
     parent = tracker.open_sweep(
         " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
     )
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     facts = {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
-    sweep.begin(told, censored(command), {**facts, "seed": settings.seed, "started": started})
+    told = [censored(word) for word in words]
+    sweep.begin(told, censored(command), {**facts, "seed": config.seed, "started": started})
+    whole = True
     try:
         if multirun:
-            _hydra(words)
+            whole = _hydra(words)
         else:
             jobs.execute(config, sweep, tracker, parent)
     except KeyboardInterrupt:
         tracker.kill(parent, "stopped by the user")
         raise
-    except UserError as error:
-        tracker.fail_cell(parent, str(error))
+    except Exception as error:
+        tracker.fail_cell(parent, str(error) or type(error).__name__)
         raise
     finally:
         jobs.release()
-    return finish(sweep, tracker, parent)
+    return max(finish(sweep, tracker, parent), 0 if whole else 1)
 
 
 def _check_writable(out: Path) -> None:
@@ -89,12 +95,23 @@ def versions() -> dict[str, str]:
     return {"versions": json.dumps(found)}
 
 
-def _hydra(words: Sequence[str]) -> None:
-    """Hands the sweep to Hydra, with whatever sweeper and launcher the words choose."""
+def _hydra(words: Sequence[str]) -> bool:
+    """Hands the sweep to Hydra, with whatever sweeper and launcher the words choose.
+
+    False where it ended early: at a failed job with fail_fast, or at a worker that was killed. Hydra has
+    said why by then, and what the other jobs found is worth its table.
+    """
     import hydra
 
     sys.argv = [sys.argv[0], "-m", *words]
-    hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(task)()
+    job = hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(
+        task
+    )
+    try:
+        job()
+    except SystemExit:
+        return False
+    return True
 
 
 def task(config: Any) -> None:
@@ -142,7 +159,10 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     comparisons = stats.holm(
         [load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD]
     )
-    failures = [(_title(cell), f"{cell.state}: {cell.reason}") for cell in cells if cell.state not in GOOD]
+    unsaid = "its process ended before it could say why"
+    failures = [
+        (_title(cell), f"{cell.state}: {cell.reason or unsaid}") for cell in cells if cell.state not in GOOD
+    ]
     write_json(sweep.folder / "summary.json", {"comparisons": [comparison_to_json(c) for c in comparisons]})
     pages = _pages(sweep, comparisons, failures, cells)
     tracker.close_sweep(parent, comparisons, sweep.folder, failures)

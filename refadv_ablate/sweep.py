@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +55,23 @@ class Sweep:
         """The sweep whose launcher started this process, if one did."""
         folder = os.environ.get(VARIABLE)
         return cls(Path(folder)) if folder else None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For the launcher: the same command started twice waits, since `begin` forgets the first one's cells."""
+        from filelock import FileLock, Timeout
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            print("the same command is running already; this one waits for its end", file=sys.stderr)
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def begin(self, overrides: Sequence[str], command: str, facts: Mapping[str, Any]) -> None:
         """Makes the folder, forgets how cells stood before, and lets child processes find it."""

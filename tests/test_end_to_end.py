@@ -184,6 +184,44 @@ def test_a_failed_cell_leaves_its_reason_and_the_others_go_on(tmp_path):
     assert "failed" in done.stdout
 
 
+def test_a_sweep_that_ends_early_still_has_a_table(tmp_path):
+    words = ["-m", "prompt=direct,som", "model=listener", "limit=6", "tracking=none", "gallery=0"]
+    done = command([*words, "fail_fast=true"], tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "100.0" in done.stdout
+    assert "failed" in done.stdout
+
+
+def test_what_fails_after_the_answers_leaves_no_cell_running(tmp_path, monkeypatch):
+    from refadv_ablate import assets, jobs
+    from refadv_ablate.sweep import Sweep
+
+    class Log:
+        def open_cell(self, *_):
+            return "id"
+
+        def finish_cell(self, *_):
+            pass
+
+        def fail_cell(self, *_):
+            raise RuntimeError("the log is gone as well")
+
+    def refuse(parts, cell, comparison):
+        if cell.label == "bow":
+            raise RuntimeError("no font")
+
+    monkeypatch.setattr(jobs, "draw", refuse)
+    config = assets.compose(["limit=3", "perturb=[fixed,bow]", f"out={tmp_path}", "model=listener"])
+    sweep = Sweep(tmp_path / "sweep")
+    (sweep.folder / "cells").mkdir(parents=True)
+    with pytest.raises(RuntimeError, match="no font"):
+        jobs.execute(config, sweep, Log(), "parent")
+    found = {cell.operator: (cell.state, cell.reason) for cell in sweep.cells()}
+    assert found == {"fixed": ("done", ""), "bow": ("failed", "no font")}
+    states = {p.parent.name: json.loads(p.read_text())["state"] for p in tmp_path.glob("cells/*/status.json")}
+    assert sorted(states.values()) == ["done", "failed"]
+
+
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
 def test_parallel_jobs_on_a_fresh_log_and_store(tmp_path, launcher):
     words = ["-m", "perturb=bow,fixed", "limit=8", "gallery=0", f"hydra/launcher={launcher}"]

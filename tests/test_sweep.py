@@ -36,6 +36,25 @@ def test_jobs_report_and_the_launcher_reads(tmp_path, monkeypatch):
     assert sweep.cells() == []
 
 
+def test_the_same_command_twice_waits_for_the_first(tmp_path, capfd):
+    import threading
+
+    sweep, order = Sweep.of(tmp_path, ["x=1"], True), []
+
+    def second():
+        with sweep.alone():
+            order.append("second")
+
+    with sweep.alone():
+        other = threading.Thread(target=second)
+        other.start()
+        while "waits for its end" not in capfd.readouterr().err:
+            assert other.is_alive()
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
 def test_a_slug_is_safe_in_any_file_system():
     assert slugify("perturb=[bow,fixed]/../x y") == "perturb-bow-fixed-..-x-y"
     assert slugify("那个") == "x"

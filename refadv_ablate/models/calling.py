@@ -141,7 +141,7 @@ class Call:
                     )
                 reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, tries.number)
             except Exception as error:  # judge raises what it doesn't know
-                failure = self._without_key(judge(error))
+                failure = self._lenient(self._without_key(judge(error)))
                 self.over = self._fatal(failure) if failure.kind == "fatal" else self.over
             else:
                 self.pace.answered(reply.seconds)
@@ -187,6 +187,11 @@ class Call:
         if len(self.key) < 8 or self.key not in failure.reason:
             return failure
         return replace(failure, reason=failure.reason.replace(self.key, "***"))
+
+    def _lenient(self, failure: Failure) -> Failure:
+        """A 403 among answers is about its request: gateways moderate what they are asked."""
+        about_it = self.answered and failure.reason.startswith("HTTP 403")
+        return replace(failure, kind="example") if about_it else failure
 
     def _no_reply(self, failure: Failure, attempts: int) -> Reply:
         self.unanswered = [*self.unanswered[-self.engine.first_failures :], failure]

@@ -328,6 +328,15 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(monkeypatch: p
     assert server.url not in repr(model.identity())
 
 
+def test_a_request_that_a_gateway_forbids_is_missing_and_the_others_go_on() -> None:
+    def script(number: int, body: dict[str, Any]) -> Any:
+        return Fail(403, "input was flagged") if "number 3?" in str(body["messages"]) else Say(BOX)
+
+    with Server(script) as server:
+        got = answers(engine(server, concurrency=1), *(ask(n) for n in range(6)))
+    assert [key for key, reply in got.items() if reply.finish == "error"] == ["3|original|0"]
+
+
 def test_two_checkpoints_under_one_served_name_keep_their_answers_apart() -> None:
     small, large = (OpenAI(spec=spec(name), served_name="default").identity() for name in ("a/3b", "a/7b"))
     assert small != large
