@@ -116,6 +116,7 @@ def check(
     parsed = parse(overrides)
     for override in parsed:
         if override.key_or_group in groups:
+            _check_single(override)
             for value in _values(override):
                 _check_option(override.key_or_group, value, folder)
     chosen = [o for o in parsed if not _is_plain_key(o, groups)]
@@ -126,6 +127,21 @@ def check(
         for override in parsed:
             if _is_plain_key(override, groups) and not override.is_add():
                 _check_key(config, override.key_or_group)
+
+
+MERGED = ("perturb",)
+"""Groups of which one run takes several options."""
+
+
+def _check_single(override: Any) -> None:
+    """Raises UserError where a list is given for a group of which a run has one option."""
+    group = override.key_or_group
+    if group in MERGED or override.is_delete() or override.is_sweep_override():
+        return
+    value = override.value()
+    if isinstance(value, list) and len(value) != 1:
+        names = ",".join(map(str, value)) or "…"
+        raise UserError(f"{group}= takes one option for a run; sweep over several with -m {group}={names}")
 
 
 def representative(overrides: Sequence[str]) -> list[str]:

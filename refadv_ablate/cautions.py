@@ -39,7 +39,8 @@ def _coverage(result: Comparison) -> str:
 def _few_images(result: Comparison) -> str:
     if not 0 < result.images < WARN_BELOW:
         return ""
-    return f"Only {result.images} images: cluster-robust intervals may be too narrow below {WARN_BELOW}."
+    images = "1 image" if result.images == 1 else f"{result.images} images"
+    return f"Only {images}: cluster-robust intervals may be too narrow below {WARN_BELOW}."
 
 
 def _mostly_unread(result: Comparison) -> str:

@@ -160,10 +160,23 @@ def _run_command(command: str, words: list[str]) -> int:
             overrides.append(f"command.action={word}")
         else:
             overrides.append(f"command.{word}" if key.split(".")[0] in own else word)
+    _check_own(command, words, own)
     assets.check(overrides)
     config = assets.compose(overrides)
     result: int = module.run(config)
     return result
+
+
+def _check_own(command: str, words: Sequence[str], own: set[str]) -> None:
+    """Raises UserError for a word that is no key at all and nearly one of the command's."""
+    from omegaconf import OmegaConf
+
+    config = OmegaConf.load(assets.asset_dir("conf") / "config.yaml")
+    known = own | {str(key) for key in config} | {*assets.GROUPS, *assets.RECIPES}
+    for word in words:
+        key = word.split("=", 1)[0]
+        if "=" in word and key.isidentifier() and key not in known and assets.suggest(key, sorted(own)):
+            raise UserError(f"{command} has no key {key!r}; {nearest(key, own)}")
 
 
 # ── the main job ────────────────────────────────────────────────────────────────────────────────

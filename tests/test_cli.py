@@ -49,6 +49,8 @@ def test_each_command_has_help(command, capsys):
         (["seed=abc"], "seed='abc'"),
         (["limit=0"], "limit=0: give at least 1"),
         (["max_missing=2"], "a share of the answers"),
+        (["report", "sorce=files"], "did you mean 'source'"),
+        (["data=[shapes,refcoco]"], "sweep over several with -m data=shapes,refcoco"),
         (["budget_usd=-1"], "give dollars"),
         (["gallery=-1"], "0 for no gallery"),
         (["fail_fast=3"], "fail_fast=3"),

@@ -77,8 +77,9 @@ class Annotations:
             if finding is not None and finding.kind in self.exclude:
                 self._counts[finding.kind] = self._counts.get(finding.kind, 0) + 1
             elif finding is not None and finding.stops:
+                where = finding.id if finding.id.startswith(self.name) else f"{self.name}: {finding.id}"
                 raise UserError(
-                    f"{self.name}: {finding.id}: {finding.detail}; mend the data, or leave such rows out, "
+                    f"{where}: {finding.detail}; mend the data, or leave such rows out, "
                     f"counted, with data.exclude=[{finding.kind}]"
                 )
             elif example is not None:
@@ -179,9 +180,11 @@ class Annotations:
                 half = f"{self.name} is only half at {path}: {', '.join(lacks)} is missing (form {label})"
                 return half + command
         if place.path.is_file():
+            if place.path.stat().st_size == 0:
+                return f"{path} is empty"
             columns = ", ".join(map(str, first_record(place.path))) if place.path.suffix in SUFFIXES else ""
             has = f"; its records have: {columns}" if columns else ""
-            return f"{path} is none of the forms of {self.name} ({', '.join(labels)}){has}"
+            return f"{path} has none of the forms that are known here ({', '.join(labels)}){has}"
         streams = [
             f"data.form={label} streams {form.id}"
             for label, form in self.forms.items()

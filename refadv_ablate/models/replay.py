@@ -34,7 +34,8 @@ class Replay:
     """Replies from a file: our predictions.jsonl (or its folder), a JSONL or TSV of answers or boxes.
 
     A row names its example (`example_id`, or `row_idx` as in the Ref-Adv authors' files) and its
-    `condition` and `draw`; a row without condition answers the original condition and nothing else.
+    `condition` and `draw`; a row without condition answers the original condition, and others only where
+    they leave the expression as it is (identity).
     `text` is an answer as a model wrote it, read in the dialect and frame of the model's YAML. A box
     ([x1, y1, x2, y2] or "x1,y1,x2,y2") is in pixels of the original image: it goes before the text
     where the model's frame is those pixels, after it elsewhere. What the file lacks is a reply with
@@ -73,6 +74,8 @@ class Replay:
     def _reply(self, request: Request, rows: _Index, file: BinaryIO) -> Reply:
         example = request.perturbed.example
         row = rows.find(file, example.id, request.condition, request.draw)
+        if row is None and request.repeat == 0 and request.perturbed.status == "unchanged":
+            row = rows.find(file, example.id, ORIGINAL, 0)
         if row is None:
             where = f"{request.condition!r} (draw {request.draw})"
             reason = f"{self.path.name} has no row for example {example.id}, condition {where}"

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.report import compare, gallery, paper, run_report
-from refadv_ablate.report.console import accuracies, console
+from refadv_ablate.report.console import accuracies, basis, console
 from refadv_ablate.report.formats import FORMATS
 from refadv_ablate.report.imagery import images_of
 from refadv_ablate.report.runs import from_log
@@ -158,6 +160,9 @@ def _show(found: Study, names: Sequence[str], options: Options) -> None:
         if name in ("table6", "table7"):
             for table in paper.build(name, found, options.operators):
                 out.print(accuracies(table))
+            for cell, arm in found.originals():
+                names = ", ".join(filter(None, (cell.names.model, cell.names.data, cell.names.prompt)))
+                out.print(basis(names, arm.counts(), int(np.unique(arm.columns().image).size)))
     if found.comparisons:
         out.print(console(found.comparisons))
     heard = {w for c in found.comparisons for w in c.warnings}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refadv_ablate.report.points import (
+    UNREAD,
     because,
     interval,
     missing,
@@ -33,6 +34,11 @@ Failure = tuple[str, str]
 
 ASIDES = {"truncated": "cut off by the token limit", "retried": "asked once more for the box"}
 """Counts that are told where they aren't 0."""
+
+UNNAMED = (
+    "no published values of this model, data and prompt; for files that don't name them: "
+    "names.model=… names.data=… names.prompt=…"
+)
 
 READING = (
     "Δ = {change} in percentage points, on the same examples, answers without a box as misses; "
@@ -87,6 +93,7 @@ def _row(comparison: Comparison) -> Iterator[str | Text]:
 def _counts(comparison: Comparison) -> str:
     """What every number here rests on: coverage, images, flips, answers without a box, no answers."""
     delta = comparison.deltas.get("acc50")
+    spread = f"; SD of Δ over draws {points(delta.draw_sd)}" if delta and delta.draw_sd is not None else ""
     flips = f"right→wrong {delta.right_to_wrong:g}, wrong→right {delta.wrong_to_right:g}; " if delta else ""
     left_out = comparison.counts.get("perturbed", {}).get("not_perturbable", 0)
     return (
@@ -95,6 +102,7 @@ def _counts(comparison: Comparison) -> str:
         f"no box {unread(comparison, 'original')} / {unread(comparison, 'perturbed')}, "
         f"no answer {missing(comparison, 'original')} / {missing(comparison, 'perturbed')}"
         + (f", not perturbable {left_out}" if left_out else "")
+        + spread
         + "".join(_aside(comparison))
     )
 
@@ -138,7 +146,7 @@ def _reading(comparisons: Sequence[Comparison], change: str) -> str:
 def accuracies(source: Wide) -> RenderableType:
     """A `Table` of the paper on the screen: our value, below it the published one, ✓ within our interval.
 
-    Narrow enough for ten numbers a line: intervals are in the files.
+    Narrow enough for ten numbers a line; `basis` says what they rest on.
     """
     table = Table(title=source.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in source.label_titles:
@@ -149,7 +157,20 @@ def accuracies(source: Wide) -> RenderableType:
     for line in source.lines:
         values = [line.values.get(column.key) for column in source.columns]
         table.add_row(*map(Text, line.labels), *map(_beside, values))
-    return Group(table, Text("below: published, ✓ within our 95% interval, ✗ outside it", style="dim"))
+    if any(line.has_published for line in source.lines):
+        return Group(table, Text("below: published, ✓ within our 95% interval, ✗ outside it", style="dim"))
+    return Group(table, Text(UNNAMED, style="dim"))
+
+
+def basis(names: str, counts: Mapping[str, int], images: int) -> Text:
+    """What the accuracies of one arm rest on; `counts` as `Arm.counts` gives them."""
+    unread = sum(counts.get(outcome, 0) for outcome in UNREAD)
+    asked, lost = counts.get("answers", 0), counts.get("missing", 0)
+    return Text(
+        f"{names}: {asked:,} examples on {images:,} images, no box {unread}, no answer {lost}; "
+        "intervals are in the files",
+        style="dim",
+    )
 
 
 def _beside(value: Value | None) -> Text:

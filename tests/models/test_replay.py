@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_rows_answer_by_example_condition_and_draw(tmp_path: Path) -> None:
     assert (got[2].reasoning, got[3].finish) == ("hm", "length")
     assert [r.finish for r in got[4:]] == ["error"] * 3
     assert "no row for example 1, condition 'bow'" in got[5].error
+
+
+def test_a_text_that_is_as_it_was_has_the_answer_of_the_original(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.jsonl", {"row_idx": 0, "text": "as it was"})
+    asked = ask(0, "identity")
+    same = replace(asked, perturbed=replace(asked.perturbed, status="unchanged"))
+    changed = replace(asked, perturbed=replace(asked.perturbed, status="changed"))
+    got = replies(path, same, changed, replace(same, repeat=1))
+    assert [r.text for r in got] == ["as it was", "", ""]
+    assert [r.finish for r in got] == ["stop", "error", "error"], "an answer counts once as noise floor"
 
 
 def test_boxes_are_original_pixels_and_refused_by_a_model_that_reads_otherwise(tmp_path: Path) -> None:

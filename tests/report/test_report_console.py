@@ -3,7 +3,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from refadv_ablate.report.tables import console
+from refadv_ablate.report.console import accuracies, basis, console
+from refadv_ablate.report.tables import Column, Fact, Line, Table
 from refadv_ablate.types import Delta, Estimate
 from tests.report.making import comparison, estimate
 
@@ -64,3 +65,13 @@ def test_cut_answers_and_further_turns_are_told_where_there_are_any():
     assert "cut off by the token limit 3 / 0" in text
     assert "asked once more for the box 0 / 4" in text
     assert "asked once more" not in shown([comparison()], width=200)
+
+
+def test_what_published_rows_rest_on_and_that_there_are_none():
+    columns, line = (Column("acc50", "Acc@0.5"),), Line(("me",), {"acc50": Fact("52.4")})
+    screen = Console(width=120, record=True, file=io.StringIO())
+    screen.print(accuracies(Table("table6", "Table 6", ("Model",), columns, (line,))))
+    screen.print(basis("me, ref_adv_s", {"answers": 1142, "box": 1136, "unparsable": 6}, 614))
+    text = screen.export_text()
+    assert "names.model=…" in text and "✓" not in text
+    assert "me, ref_adv_s: 1,142 examples on 614 images, no box 6, no answer 0" in text
