@@ -58,7 +58,7 @@ class Sweep:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For the launcher: the same command started twice waits, since `begin` forgets the first one's cells."""
+        """For the launcher: the same command waits for itself: `begin` forgets the first one's cells."""
         from filelock import FileLock, Timeout
 
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -133,12 +133,15 @@ def _data_words(name: str) -> list[str]:
 def _run(words: Sequence[str], settings: Audit, out: Path) -> list[Comparison]:
     """The main job on one set; its comparisons."""
     from refadv_ablate import assets
-    from refadv_ablate.cli import main
+    from refadv_ablate.cli import INTERRUPTED, main
     from refadv_ablate.jobs import cells_of, parts_of
     from refadv_ablate.records import load
 
     every = [f"perturb=[{','.join(settings.perturb)}]", f"out={out}", *words, *settings.run]
-    if main(every) == 2:
+    status = main(every)
+    if status == INTERRUPTED:  # the main job has said so and ended in good order
+        raise KeyboardInterrupt
+    if status == 2:
         raise UserError(f"the main job did not run with {' '.join(every)}")
     cells = cells_of(parts_of(assets.compose(every)))
     found = [load(cell.folder / "summary.json") for cell in cells if (cell.folder / "summary.json").exists()]

@@ -14,6 +14,12 @@ from refadv_ablate.errors import UserError, nearest
 
 PROGRAM = "refadv_ablate.curate"
 FOLDER = "conf/curate"
+KEYS = {
+    "backend.base_url": "llm.base_url",
+    "backend.served_name": "llm.model",
+    "data.instances": "source.instances",
+    "data.image_root": "source.images",
+}
 GROUPS = ("source", "llm", "method")
 STAGES = {
     "prepare": "images with instance annotations → scenes with numbered candidates",
@@ -39,11 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _terminate)
         return run(words[0], words[1:])
     except UserError as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {_in_own_words(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: stopped; what is done is kept, the same command goes on", file=sys.stderr)
         return 130
+
+
+def _in_own_words(text: str) -> str:
+    """Parts that the main job shares name its keys; here they have other names."""
+    for theirs, ours in KEYS.items():
+        text = text.replace(theirs, ours)
+    return text
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

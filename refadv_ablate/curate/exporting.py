@@ -69,6 +69,8 @@ def export(
         raise UserError("no expression is kept yet, so there is nothing to export: finish the stage verify")
     if folder.exists() and not settings.overwrite:
         raise UserError(f"{folder} is there already: add export.overwrite=true, or give export.to=")
+    if folder.exists() and any(folder.iterdir()) and not list(folder.glob("*/provenance.json")):
+        raise UserError(f"{folder} holds something else than an exported set, which is not overwritten")
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     counts = {}
@@ -84,7 +86,7 @@ def export(
         part.rename(folder)
     except OSError as error:
         raise UserError(
-            f"{folder} can't be written ({error.strerror or error}); check space and rights"
+            f"{folder} can't be written ({error.strerror or error}: {error.filename}); check space and rights"
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -124,7 +124,11 @@ def read_annotations(
             continue
         for annotation in task.annotations:
             if not annotation.was_cancelled:
-                answers += _answers(annotation, item, names, problems)
+                try:
+                    answers += _answers(annotation, item, names, problems)
+                except ValidationError as error:
+                    told = error.errors()[0]
+                    problems.append(f"task {number}: {'.'.join(map(str, told['loc']))}: {told['msg']}")
     return answers, problems
 
 
@@ -143,7 +147,7 @@ def _answers(
         elif one.type == "choices" and v.choices:
             choices[one.from_name] = v.choices[0].lower() == "yes"
     key = digest("label studio", item.id, who, annotation.id)[:32]
-    seconds = max(0.0, annotation.lead_time or 0.0)
+    seconds = min(max(0.0, annotation.lead_time or 0.0), 1e6)  # a tab left open for weeks
     blind = Blind(annotator=who, item=item.id, box=box, none=box is None, seconds=seconds, key=key + "-b")
     if set(choices) != {"correct", "hard"}:
         problems.append(f"{who} left a question of {item.expression!r} open")

@@ -48,10 +48,12 @@ class Ledger:
         """On disk (fsync) when this returns. Safe among threads; processes use `writing`."""
         with self._lock:
             self._mend()
+            self._mended = False  # until it is whole: a full disk cuts a line short, too
             with self.path.open("ab") as file:
                 file.write((to_line(row) + "\n").encode())
                 file.flush()
                 os.fsync(file.fileno())
+            self._mended = True
 
     @contextmanager
     def writing(self) -> Iterator[Ledger]:
@@ -72,7 +74,7 @@ class Ledger:
             lock.release()
 
     def _mend(self) -> None:
-        """Cuts off a last line without its end, once."""
+        """Cuts off a last line without its end, once and after each failure."""
         if self._mended:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)

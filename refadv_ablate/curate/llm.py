@@ -32,6 +32,7 @@ from refadv_ablate.types import (
 )
 
 T = TypeVar("T", bound=BaseModel)
+_FIRST_FAILURES = 3
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.S)
 
 
@@ -156,10 +157,7 @@ class _Talk(Generic[T]):
 
     def run(self, questions: Iterator[Question[T]]) -> Iterator[Answer[T]]:
         engine = self.llm.engine()
-        first = next(questions, None)
-        if first is None:
-            return
-        yield from self._probe(engine, first)
+        yield from self._probe(engine, questions)
         yield from self._pass(engine, self._requests(questions))
         while self.repairs:
             waiting, self.repairs = self.repairs, deque()
@@ -171,21 +169,33 @@ class _Talk(Generic[T]):
             if answer is not None:
                 yield answer
 
-    def _probe(self, engine: OpenAI, first: Question[T]) -> Iterator[Answer[T]]:
-        """The first question alone finds out which form of structured output the server takes."""
-        while True:
-            (pair,) = engine.answer([self._request(first)])
-            request, reply = pair
-            refused = reply.finish == "error" and re.match(r"HTTP 4(00|15|22)\b", reply.error)
-            if refused and len(self.formats) > 1:
-                self.formats.pop(0)
-                continue
-            if reply.finish == "error":
-                raise ModelUnavailable(f"llm.model={self.llm.model} can't be asked: {reply.error}")
+    def _probe(self, engine: OpenAI, questions: Iterator[Question[T]]) -> Iterator[Answer[T]]:
+        """The first question that is answered finds out which form of structured output the server takes.
+
+        One whose image is gone, or that is refused in every form, says nothing of the others.
+        """
+        forms, refused = self.formats, 0
+        for question in questions:
+            self.formats = list(forms)
+            request, reply = self._alone(engine, question)
             answer = self._settle(request, reply)
             if answer is not None:
                 yield answer
-            return
+            if reply.finish != "error":
+                return
+            refused += reply.attempts > 0
+            if refused >= _FIRST_FAILURES:
+                raise ModelUnavailable(f"llm.model={self.llm.model} can't be asked: {reply.error}")
+
+    def _alone(self, engine: OpenAI, question: Question[T]) -> tuple[Request, Reply]:
+        """One question in the strictest form that isn't refused."""
+        while True:
+            (pair,) = engine.answer([self._request(question)])
+            reply = pair[1]
+            refused = reply.finish == "error" and re.match(r"HTTP 4(00|15|22)\b", reply.error)
+            if not refused or len(self.formats) == 1:
+                return pair
+            self.formats.pop(0)
 
     def _requests(self, questions: Iterator[Question[T]]) -> Iterator[Request]:
         for question in questions:

@@ -96,6 +96,16 @@ def test_an_export_is_not_overwritten_unasked(verified: Path, capsys: pytest.Cap
     assert not list(verified.glob(".export*"))
 
 
+def test_only_an_export_is_overwritten(verified: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = verified / "home"
+    home.mkdir()
+    (home / "thesis.tex").write_text("years")
+    words = [f"out={verified}", f"export.to={home}", "export.overwrite=true"]
+    assert main(["export", *words]) == 2
+    assert "something else than an exported set" in capsys.readouterr().err
+    assert (home / "thesis.tex").read_text() == "years"
+
+
 def test_an_image_that_changed_since_is_refused(verified: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scene = next(iter(load_scenes(verified).values()))
     scene.file().chmod(0o644)
@@ -169,6 +179,12 @@ def test_the_audit_runs_the_ablations_on_both_sets_and_states_the_difference(
         assert f"{operator}, new set against shapes" in said
     told = json.loads((verified / "audit" / "audit.json").read_text())
     assert {t["operator"] for t in told} == {"bow", "fixed", "descriptor_deletion"}
+
+
+def test_a_stopped_audit_stops(verified: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["export", f"out={verified}"]) == 0
+    monkeypatch.setattr(main_job, "main", lambda words: main_job.INTERRUPTED)
+    assert main(["audit", f"out={verified}"]) == 130
 
 
 def estimate(value: float | None, half: float | None = 0.05, images: int = 40) -> Estimate:

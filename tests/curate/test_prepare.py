@@ -244,3 +244,22 @@ def test_help_lists_stages_groups_and_keys(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     for word in ("prepare", "label_studio", "openimages", "one_step", "min_instances", "keep_rate"):
         assert word in said
+
+
+def test_a_line_that_a_full_disk_cut_short_spoils_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "rows.jsonl")
+    ledger.append({"a": 1})
+
+    def full(descriptor: int) -> None:
+        with ledger.path.open("r+b") as file:
+            file.truncate(12)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            ledger.append({"b": 2})
+    ledger.append({"c": 3})
+    assert ledger.rows() == [{"a": 1}, {"c": 3}]

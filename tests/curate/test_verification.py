@@ -20,6 +20,7 @@ from refadv_ablate.curate.cli import main
 from refadv_ablate.curate.cost import Figures, sentence
 from refadv_ablate.curate.desk import Desk
 from refadv_ablate.curate.items import Item, load_items
+from refadv_ablate.curate.label_studio import read_annotations
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene, load_scenes
 from refadv_ablate.curate.server import application
@@ -378,6 +379,17 @@ def test_what_can_not_be_used_is_said(
     said = capsys.readouterr().out
     assert "no expression of this set" in said
     assert "left a question" in said
+
+
+def test_a_tab_left_open_for_weeks_and_a_box_from_nowhere(items: list[Item], tmp_path: Path) -> None:
+    long = annotated(items[0], "ana") | {"lead_time": 3e6}
+    wild = annotated(items[0], "ben")
+    wild["result"][0]["value"] |= {"x": 1e300}
+    path = tmp_path / "weeks.json"
+    path.write_text(json.dumps([{"data": {"item": items[0].id}, "annotations": [long, wild]}]))
+    answers, problems = read_annotations(path, {items[0].id: items[0]}, {})
+    assert [a.annotator for a in answers] == ["ana", "ana"]
+    assert len(problems) == 1 and "box" in problems[0]
 
 
 # ── cost ────────────────────────────────────────────────────────────────────────────────────────

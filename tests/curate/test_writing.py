@@ -103,6 +103,23 @@ def test_a_server_that_fails_leaves_the_unit_open_and_says_so(
     assert (status, len(asked)) == (0, 1)
 
 
+def test_a_first_scene_that_can_not_be_asked_holds_up_no_other(
+    fresh: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (fresh / "scenes.jsonl").read_text().splitlines()
+    gone = json.loads(lines[0]) | {"image": "gone.png"}
+    (fresh / "scenes.jsonl").write_text("\n".join([json.dumps(gone), *lines[1:]]) + "\n")
+
+    status, asked = stage("judge", fresh, after([Failure(400, "too long")] * 3))
+    assert status == 1
+    said = capsys.readouterr().out
+    assert "gone.png is missing" in said and "too long" in said and "2 were not answered" in said
+    assert [r["status"] for r in Ledger(fresh / "judged.jsonl").rows()] == ["ok"]
+    assert asked[-1]["response_format"]["type"] == "json_schema", "a bad question says nothing of the form"
+    status, _ = stage("judge", fresh, lambda body: Failure(400, "no images here"))
+    assert status == 1
+
+
 @pytest.mark.parametrize("known", [["json_object"], []])
 def test_a_server_without_schemas_is_asked_in_plainer_ways(fresh: Path, known: list[str]) -> None:
     def script(body: dict[str, Any]) -> str | Failure:
