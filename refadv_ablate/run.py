@@ -245,8 +245,8 @@ def _part(
     wanted = ((p.key, p.request) for p in planned() if p.request is not None)
     failures = ask(job.model, wanted, store, job.about, reader.heard)
     if job.retry:
-        further = (item for _, item in _follow_ups(job, keys, planned(), store, reader))
-        failures |= ask(job.model, further, store, job.about, lambda *_: None)
+        turns = (item for _, item in _follow_ups(job, keys, planned(), store, reader))
+        failures |= ask(job.model, turns, store, job.about, lambda *_: None)
     for batch in batched(planned(), CHUNK):
         asked = [p for p in batch if p.request is not None]
         replies = store.get_many([p.key for p in asked])

@@ -96,6 +96,7 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
         names=names,
         formats=options.formats,
         galleries=galleries,
+        slices=tuple(cfg.slices),
     )
     _show(found, paper.automatic(found, options.operators) if names is None else names, options)
     return pages

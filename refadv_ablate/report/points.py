@@ -105,6 +105,6 @@ def _cells(names: Sequence[str], total: int) -> str:
     if total == 1:
         return ""
     if len(names) == total:
-        return f"all {total} cells"
+        return "both cells" if total == 2 else f"all {total} cells"
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return f"{', '.join(names[:2])}{more}"

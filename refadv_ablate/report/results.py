@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from refadv_ablate import stats
 from refadv_ablate.report.points import METRIC_NAMES, interval, missing, p_holm, p_value, share, unread
+from refadv_ablate.report.sources import Cell
 from refadv_ablate.report.tables import Column, Fact, Line, Number, Table, Value
+from refadv_ablate.scoring import Arm
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 HEADS = ("Model", "Data", "Prompt", "Perturbation")
@@ -120,6 +123,34 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
             lines.append(Line(labels, values, " · ".join(line.labels), ranked=False))
     note = "Parts are explored, not tested: no p. Below 10 images read nothing into them."
     return _table("parts", "By kind of example", columns, lines, NOTE, note)
+
+
+def parts_alone(originals: Iterable[tuple[Cell, Arm]], by: Sequence[str]) -> Table:
+    """Accuracies by kind of example where nothing was perturbed."""
+    columns = (
+        Column("acc50", "Acc@0.5"),
+        Column("acc75", "Acc@0.75"),
+        Column("examples", "examples"),
+        Column("images", "images"),
+    )
+    lines = []
+    for cell, arm in originals:
+        names = (cell.names.model, cell.names.data, cell.names.prompt)
+        for attribute in by:
+            for (label, at_half), (_, strict) in zip(
+                stats.accuracy_by(arm, attribute), stats.accuracy_by(arm, attribute, "acc75"), strict=True
+            ):
+                values: dict[str, Value] = {
+                    "acc50": Number(at_half),
+                    "acc75": Number(strict),
+                    "examples": Fact(f"{at_half.n:,}"),
+                    "images": Fact(f"{at_half.images:,}"),
+                }
+                labels = (*names, f"{attribute} {label}")
+                lines.append(Line(labels, values, " · ".join(filter(None, names)), ranked=False))
+    note = "Answers without a box count as misses. [low, high]: 95% interval, clustered by image."
+    heads = ("Model", "Data", "Prompt", "Examples with")
+    return Table("parts", "By kind of example", heads, columns, tuple(lines), notes=(note,))
 
 
 def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Line], *notes: str) -> Table:

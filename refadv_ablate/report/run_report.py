@@ -54,18 +54,23 @@ def from_study(
     names: Sequence[str] | None = None,
     formats: Sequence[str] = tuple(FORMATS),
     galleries: Sequence[Path] = (),
+    slices: Sequence[str] = (),
 ) -> list[Path]:
-    """The same of predictions from anywhere; `names` chooses paper tables (None: those that apply)."""
+    """The same of predictions from anywhere; `names` chooses paper tables (None: those that apply).
+
+    `slices`: attributes by which accuracies of cells without a perturbation are shown.
+    """
     chosen = paper.automatic(study, operators) if names is None else names
     tables = [table for name in chosen for table in paper.build(name, study, operators)]
     if study.comparisons:
         tables.insert(0, results.results(study.comparisons))
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
-    tables = [table for table in tables if table.lines]
+    alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
+    tables = [table for table in (*tables, results.parts_alone(alone, slices)) if table.lines]
     write_tables(folder / "tables", tables, formats)
     pictures = draw(study, folder / "figures")
     content = Content(
-        title=str((meta or {}).get("title") or folder.name),
+        title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
         comparisons=study.comparisons,
         tables=tables,
         pictures=pictures,
@@ -78,6 +83,19 @@ def from_study(
         folder / "comparisons.json", {"comparisons": [comparison_to_json(c) for c in study.comparisons]}
     )
     return write_pages(folder, content)
+
+
+def _title(comparisons: Sequence[Comparison]) -> str:
+    """Models on data: perturbations; the first few of each."""
+    if not comparisons:
+        return ""
+    kinds = [[getattr(c, kind) for c in comparisons] for kind in ("model", "data", "operator")]
+    model, data, operator = (_few(list(dict.fromkeys(names))) for names in kinds)
+    return f"{model} on {data}: {operator}"
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def write_tables(folder: Path, tables: Sequence[Table], formats: Sequence[str]) -> list[Path]:

@@ -81,6 +81,8 @@ def test_a_page_without_cells_has_the_differences_only(tmp_path):
     pages = run_report.write(tmp_path, [comparison()], (), {"title": "t"})
     assert "Original against perturbed" in pages[0].read_text(encoding="utf-8")
     assert not (tmp_path / "tables" / "table1.csv").exists()
+    nameless = run_report.write(tmp_path / "b", [comparison(operator="bow"), comparison(operator="fixed")])
+    assert nameless[1].read_text(encoding="utf-8").startswith("# listener on shapes: bow, fixed\n")
     empty = run_report.write(tmp_path / "none", [], [("a", "why")], {})
     assert "Failed: 1" in empty[0].read_text(encoding="utf-8")
 
@@ -89,7 +91,7 @@ def test_a_warning_of_several_cells_is_said_once_and_of_one_without_its_name(tmp
     many = [comparison(operator=name, warnings=("few images",)) for name in ("bow", "fixed")]
     html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "a", many))
     assert html.count("few images") == markdown.count("few images") == 1
-    assert "all 2 cells" in html
+    assert "both cells" in html
     html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "b", many[:1]))
     assert "<li>few images</li>" in html
     assert "- few images" in markdown
@@ -187,6 +189,15 @@ def test_the_command_writes_tables_figures_and_pages(results, tmp_path, capsys):
     assert said.splitlines()[-2:] == [f"{tmp_path}/out/report.html", f"{tmp_path}/out/report.md"]
     assert {p.suffix for p in (tmp_path / "out" / "tables").iterdir()} == {".csv"}
     assert len(list((tmp_path / "out" / "galleries").glob("*/gallery.html"))) == 3
+
+
+def test_originals_alone_have_accuracies_by_kind_of_example(tmp_path, capsys):
+    write_records(tmp_path / "mine" / "predictions.jsonl", records(60, seed=1))
+    run(config(path=str(tmp_path / "mine"), to=str(tmp_path / "out"), formats=["markdown"], resamples=50))
+    text = (tmp_path / "out" / "tables" / "parts.md").read_text(encoding="utf-8")
+    assert "By kind of example" in text and "distractors 2–3 |" in text and "negation yes |" in text
+    counted = [int(row.split("|")[-3]) for row in text.splitlines() if "| negation " in row]
+    assert sum(counted) == 60
 
 
 def test_the_published_check_through_the_command(shared, tmp_path, capsys):
