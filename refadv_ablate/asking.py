@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol, TypeVar
 
 from refadv_ablate.seeding import canonical, digest, encoded
@@ -85,14 +85,17 @@ def ask(
     def lacking() -> Iterator[Request]:
         for batch in batched(requests, LOOKUP):
             known = store.get_many([key for key, _ in batch])
+            by_image: dict[str, list[tuple[str, Request]]] = {}
             for key, request in batch:
                 short = int(key[:15], 16)
                 if key in known:
                     seen(request, known[key], True)
                 elif short not in asked:
                     asked.add(short)
-                    pending[request.id + f"|{len(request.messages)}"] = key
-                    yield request
+                    by_image.setdefault(request.image.key, []).append((key, request))
+            for key, request in chain.from_iterable(by_image.values()):  # image caches hold the last few
+                pending[request.id + f"|{len(request.messages)}"] = key
+                yield request
 
     answers = model.answer(lacking())
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -103,7 +104,7 @@ def _hydra(words: Sequence[str]) -> bool:
     """
     import hydra
 
-    sys.argv = [sys.argv[0], "-m", *words]
+    sys.argv = [sys.argv[0], "-m", *_models_first(words)]
     job = hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(
         task
     )
@@ -112,6 +113,16 @@ def _hydra(words: Sequence[str]) -> bool:
     except SystemExit:
         return False
     return True
+
+
+def _models_first(words: Sequence[str]) -> list[str]:
+    """The same words with the model's before the others: jobs run in the order of the product, so that the
+    jobs of one model follow each other and a process loads it once."""
+
+    def of_model(word: str) -> bool:
+        return re.split(r"[=.@]", word.lstrip("+~"), maxsplit=1)[0] in ("model", "backend")
+
+    return sorted(words, key=lambda word: not of_model(word))
 
 
 def task(config: Any) -> None:
@@ -205,7 +216,7 @@ def _list_cells(words: Sequence[str], multirun: bool) -> int:
     from itertools import product
 
     choices = []
-    for override in assets.parse(assets.sweep_params(words) if multirun else words):
+    for override in assets.parse(_models_first(assets.sweep_params(words)) if multirun else words):
         values = list(override.sweep_iterator()) if override.is_sweep_override() else None
         key = override.get_key_element()
         choices.append([f"{key}={v}" for v in values] if values else [override.input_line])

@@ -59,6 +59,14 @@ def test_equal_questions_are_asked_once_and_stored_ones_not_at_all():
     assert all(stored for _, _, stored in heard[-4:])
 
 
+def test_questions_about_one_image_follow_each_other():
+    keys, model = Keys({}), Scripted(gold)
+    asked = [request(i, c) for i in (0, 2, 4, 1, 3) for c in ("original", "bow")]
+    asked = [replace(r, messages=(Message("user", (r.image, r.id)),)) for r in asked]
+    ask(model, [(keys(r), r) for r in asked], Counting(), {}, lambda *a: None)
+    assert [r.id.split("|")[0] for r in model.asked] == [f"e{i}" for i in (0, 0, 1, 1, 2, 2, 3, 3, 4, 4)]
+
+
 def test_a_failure_is_told_and_never_stored():
     keys, store = Keys({}), Counting()
     model = Scripted(lambda r: Reply("", "error", error="HTTP 500") if r.id.startswith("e1") else gold(r))

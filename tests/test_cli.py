@@ -93,6 +93,21 @@ def test_help_and_mistakes_import_nothing_heavy(argv, tmp_path):
     assert "HEAVY []" in done.stdout
 
 
+def test_the_jobs_of_one_model_follow_each_other(capsys, tmp_path, monkeypatch):
+    from refadv_ablate import jobs
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["refadv-ablate"])
+    ran = []
+    monkeypatch.setattr(jobs, "execute", lambda config, *_: ran.append((config.model.name, *config.perturb)))
+    words = ["perturb=bow,fixed", "tracking=none", "model=listener,listener_unordered"]
+    spoken(["-m", *words], capsys)
+    expected = [(m, o) for m in ("listener", "listener-unordered") for o in ("bow", "fixed")]
+    assert ran == expected
+    _, out, _ = spoken(["-m", "--dry-run", *words], capsys)
+    assert [line.split()[1].split("--")[0] for line in out.splitlines()[:4]] == [m for m, _ in expected]
+
+
 def test_a_secret_in_the_configuration_is_refused(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-123456")
