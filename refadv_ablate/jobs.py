@@ -48,6 +48,10 @@ class Stopped(KeyboardInterrupt):
     """SIGTERM, treated as Ctrl-C is: what is answered stays, and the cell says "stopped"."""
 
 
+REPORTED = "told by the cells"
+"""Note on an error that the cells of a job have reported, so that the job needn't."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The scalar keys of conf/config.yaml."""
@@ -286,6 +290,8 @@ def _give_up(
     for cell in cells:
         _status(cell, state, reason, trace)
         sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
+    if cells:
+        error.add_note(REPORTED)
     with suppress(Exception):  # where the log fails too, the first error is the one to tell
         for cell in cells:
             (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)

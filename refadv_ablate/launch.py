@@ -147,17 +147,18 @@ def _note_failure(sweep: Sweep, config: Any, error: Exception) -> None:
     from hydra.core.hydra_config import HydraConfig
 
     reason = " ".join(str(error).split()) or type(error).__name__
-    swept = list(HydraConfig.get().overrides.task)
-    key = digest(swept)
-    reported = {cell.reason for cell in sweep.cells() if cell.state == "failed"}
+    words = list(HydraConfig.get().overrides.task)
+    key = digest(words)
     if not isinstance(error, UserError):
         path = sweep.folder / f"failure-{key[:8]}.txt"
         path.write_text(traceback.format_exc(), encoding="utf-8")
         reason += f" (traceback in {path})"
-        reported = set()
-    if reason not in reported:
-        name = str(config.model.get("name") or "?")
-        sweep.put(CellState(key, "", name, " ".join(swept), "", "", "failed", reason))
+    elif jobs.REPORTED in getattr(error, "__notes__", ()):
+        return
+    name = str(config.model.get("name") or "?")
+    constant = set(sweep.facts()["overrides"])
+    swept = " ".join(word for word in words if word not in constant)
+    sweep.put(CellState(key, "", name, swept, "", "", "failed", reason))
 
 
 def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
@@ -220,10 +221,16 @@ def _list_cells(words: Sequence[str], multirun: bool) -> int:
         values = list(override.sweep_iterator()) if override.is_sweep_override() else None
         key = override.get_key_element()
         choices.append([f"{key}={v}" for v in values] if values else [override.input_line])
-    total = 0
+    total = lacking = 0
     for combination in product(*choices):
-        for cell in jobs.cells_of(jobs.parts_of(assets.compose(list(combination)))):
+        try:
+            cells = jobs.cells_of(jobs.parts_of(assets.compose(list(combination))))
+        except UserError as error:  # such as data that isn't there yet
+            print(f"{'not ready':<11} {' '.join(combination)}: {error}")
+            lacking += 1
+            continue
+        for cell in cells:
             total += 1
             print(f"{cell.state() or 'new':<11} {cell.folder.name}")
-    print(f"{total} cells")
-    return 0
+    print(f"{total} cells" + (f", {lacking} jobs that lack something" if lacking else ""))
+    return 1 if lacking else 0

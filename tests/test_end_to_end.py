@@ -184,12 +184,34 @@ def test_a_failed_cell_leaves_its_reason_and_the_others_go_on(tmp_path):
     assert "failed" in done.stdout
 
 
+def test_every_job_that_fails_is_counted_although_all_say_the_same(tmp_path):
+    words = ["-m", "data=jsonl", "data.path=nope.jsonl", "model=listener,listener_unordered", "tracking=none"]
+    listed = command([*words, "--dry-run"], tmp_path)
+    assert listed.returncode == 1
+    assert listed.stdout.count("not ready") == 2 and "nope.jsonl is not there" in listed.stdout
+    done = command(words, tmp_path)
+    assert done.returncode == 1
+    assert "2 of 2 cells failed" in done.stdout
+    assert "model=listener_unordered" in done.stdout
+    assert "nope.jsonl is not there" in done.stdout
+
+
 def test_a_sweep_that_ends_early_still_has_a_table(tmp_path):
     words = ["-m", "prompt=direct,som", "model=listener", "limit=6", "tracking=none", "gallery=0"]
     done = command([*words, "fail_fast=true"], tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "100.0" in done.stdout
     assert "failed" in done.stdout
+
+
+def test_a_sweep_says_nothing_of_single_calls(tmp_path):
+    with Server(box_of) as server:
+        words = [*OPENAI, f"backend.base_url={server.url}", "limit=8", "tracking=none", "perturb=bow,fixed"]
+        done = command(["-m", *words], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert server.calls >= 16
+    assert "HTTP Request" not in done.stdout + done.stderr
+    assert not any(b"HTTP Request" in path.read_bytes() for path in tmp_path.rglob("*.log"))
 
 
 def test_what_fails_after_the_answers_leaves_no_cell_running(tmp_path, monkeypatch):

@@ -192,9 +192,9 @@ def _failures(failures: Sequence[Failure], done: int) -> Iterator[RenderableType
         return
     yield Text()
     yield Text(f"{len(failures)} of {len(failures) + done} cells failed:", style="bold red")
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    told: dict[str, list[str]] = {}
     for cell, reason in failures:
-        table.add_row(Text(cell), Text(reason))
-    yield Padding(table, (0, 0, 0, 2))
+        told.setdefault(reason, []).append(cell)
+    for reason, cells in told.items():
+        yield Padding(Text("\n".join(cells)), (0, 0, 0, 2))
+        yield Padding(Text(reason, style="dim", overflow="fold"), (0, 0, 0, 4))

@@ -56,6 +56,15 @@ def test_warnings_name_their_cell_and_failures_their_reason_without_markup():
     assert shown([], []).strip() == ""
 
 
+def test_many_failures_of_one_reason_are_read_whole_at_any_width():
+    cells = [
+        f"a-model-with-a-very-long-name · some-data · direct · bow, draw {i}, seed {i}" for i in range(3)
+    ]
+    text = " ".join(shown([], [(cell, "failed: " + "no weights " * 12) for cell in cells], width=60).split())
+    assert all(cell in text for cell in cells)
+    assert text.count("failed: no weights") == 1 and text.count("no weights") == 12
+
+
 def test_cut_answers_and_further_turns_are_told_where_there_are_any():
     cell = replace(
         comparison(),
