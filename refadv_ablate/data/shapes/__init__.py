@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from refadv_ablate import seeding
 from refadv_ablate.data.shapes.drawing import DrawnImage
@@ -89,14 +90,19 @@ class Shapes:
 
     def on_image(self, image: int) -> tuple[Example, ...]:
         """All examples of one scene."""
-        rng = seeding.generator(self.seed, "shapes", VERSION, image)
-        scene, sayings = compose(rng, self.size, CYCLE[image % len(CYCLE)])
-        name = f"shapes-{self.seed}-{image:06d}"
-        picture = DrawnImage(scene, name)
-        candidates = tuple(_candidate(scene, index) for index in range(len(scene.items)))
-        return tuple(
-            _example(f"{name}-{place}", picture, candidates, saying) for place, saying in enumerate(sayings)
-        )
+        return _on_image(self.seed, self.size, image)
+
+
+@lru_cache(maxsize=4096)  # a run walks its data more than once
+def _on_image(seed: int, size: int, image: int) -> tuple[Example, ...]:
+    rng = seeding.generator(seed, "shapes", VERSION, image)
+    scene, sayings = compose(rng, size, CYCLE[image % len(CYCLE)])
+    name = f"shapes-{seed}-{image:06d}"
+    picture = DrawnImage(scene, name)
+    candidates = tuple(_candidate(scene, index) for index in range(len(scene.items)))
+    return tuple(
+        _example(f"{name}-{place}", picture, candidates, saying) for place, saying in enumerate(sayings)
+    )
 
 
 def compose(rng: random.Random, size: int, count: int) -> tuple[Scene, tuple[Saying, ...]]:
