@@ -9,13 +9,21 @@ GREY_BELOW = 10
 """With fewer images a part is shown grey: too few to say anything."""
 MOSTLY = 0.5
 """Share of answers without a box from which on Acc says nothing of grounding."""
+UNCHANGED_FROM = 0.01
+"""Share of texts left as they were from which on Δ is visibly diluted."""
 WARN_BELOW = 40
 """With fewer images cluster-robust intervals tend to be too narrow."""
 
 
 def warnings(result: Comparison) -> tuple[str, ...]:
     """One sentence each; none for a result that can be read as it is."""
-    found = [_coverage(result), _mostly_unread(result), _few_images(result), _unparsed(result)]
+    found = [
+        _coverage(result),
+        _mostly_unread(result),
+        _few_images(result),
+        _unparsed(result),
+        _unchanged(result),
+    ]
     found += [_sign(name, result) for name in result.deltas]
     found += [_disagreement(delta) for delta in result.deltas.values()]
     return tuple(filter(None, found))
@@ -67,6 +75,18 @@ def _unparsed(result: Comparison) -> str:
     return (
         f"Answers without a box: {before:.1%} in the original and {after:.1%} in the perturbed condition; "
         "part of Δ is a change of format, compare Δ on answers parsed in both."
+    )
+
+
+def _unchanged(result: Comparison) -> str:
+    """Not for operators that leave every text as it is: identity and repeat."""
+    counts = result.counts["perturbed"]
+    same, texts = counts.get("unchanged", 0), counts.get("answers", 0)
+    if not 0 < same < texts or same < UNCHANGED_FROM * texts:
+        return ""
+    return (
+        f"{same} of {texts} perturbed texts are the original ones unchanged "
+        f"({same / texts:.1%}; see texts.jsonl): Δ can't come from them and is pulled to 0."
     )
 
 

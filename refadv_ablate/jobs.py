@@ -402,6 +402,8 @@ def _compare(
     ]
     excluded = getattr(parts.data, "excluded", {})
     left_out = [f"{n} examples left out of the data: {reason}" for reason, n in excluded.items() if n]
+    if first := reader.refused.get(cell.label):
+        left_out.append(f"not perturbable, the first of them: {first}")
     missing = original.counts().get("missing", 0) + perturbed.counts().get("missing", 0)
     asked = max(1, len(original) + len(perturbed))
     state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"

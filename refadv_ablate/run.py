@@ -140,6 +140,8 @@ class Reader:
         self.usage: dict[str, Usage] = {}
         self.lost: dict[str, str] = {}
         """Condition → the first reason why an example was never answered."""
+        self.refused: dict[str, str] = {}
+        """Condition → the first reason why an expression could not be perturbed."""
         self._known: dict[int, tuple[Reply, Reading]] = {}
         self._sized: tuple[ImageRef, Size] | None = None
 
@@ -194,8 +196,9 @@ class Reader:
     def note(self, planned: Planned, record: Record) -> None:
         """Counts what a finished record says beside its score."""
         self.usage[record.condition] = added(self.usage.get(record.condition, Usage()), record.usage)
-        if record.outcome == "missing":
-            self.lost.setdefault(record.condition, f"example {record.example_id}: {record.reason}")
+        if record.outcome in ("missing", "not_perturbable"):
+            reasons = self.lost if record.outcome == "missing" else self.refused
+            reasons.setdefault(record.condition, f"example {record.example_id}: {record.reason}")
         if planned.condition == ORIGINAL and planned.request is not None:
             for name, fact in self.job.notice.items():
                 value = fact(planned.request)

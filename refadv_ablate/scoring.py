@@ -295,5 +295,5 @@ def _countables(record: Record) -> set[str]:
     if record.n_boxes > 1:
         found.add("several_boxes")
     if record.attempts > 1:
-        found.add("retried")
+        found.add("several_calls")  # a server that failed first; a further turn has the note "retried"
     return found

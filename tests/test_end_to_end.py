@@ -214,6 +214,35 @@ def test_a_sweep_says_nothing_of_single_calls(tmp_path):
     assert not any(b"HTTP Request" in path.read_bytes() for path in tmp_path.rglob("*.log"))
 
 
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL])
+def test_jobs_of_a_launcher_that_is_gone_ask_no_more(tmp_path, sign):
+    def slow(number, body):
+        time.sleep(0.1)
+        return box_of(number, body)
+
+    words = ["-m", *OPENAI, "limit=400", "tracking=none", "perturb=bow,fixed", "backend.concurrency=2"]
+    words += ["backend.max_concurrency=2", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    with Server(slow) as server:
+        words.append(f"backend.base_url={server.url}")
+        running = subprocess.Popen(
+            [sys.executable, "-m", "refadv_ablate", *words],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while server.calls < 10:
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(sign)
+        running.wait(60)
+        states = list(tmp_path.glob("results/cells/*/status.json"))
+        deadline = time.monotonic() + 60
+        while {json.loads(path.read_text())["state"] for path in states} != {"stopped"}:
+            assert time.monotonic() < deadline, "the jobs go on without their launcher"
+            time.sleep(0.1)
+        assert server.calls < 800
+
+
 def test_what_fails_after_the_answers_leaves_no_cell_running(tmp_path, monkeypatch):
     from refadv_ablate import assets, jobs
     from refadv_ablate.sweep import Sweep
@@ -258,3 +287,21 @@ def test_parallel_jobs_on_a_fresh_log_and_store(tmp_path, launcher):
     assert len(children) == 2
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert len({run.data.tags["mlflow.parentRunId"] for run in children}) == 1
+
+
+def test_texts_that_could_not_be_made_or_are_unchanged_are_told(tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (20, 20)).save(tmp_path / "a.png")
+    rows = [{"image": "a.png", "expression": e, "box": [1, 1, 9, 9]} for e in ("left", "the dog on the left")]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ["data=jsonl", "data.path=own.jsonl", "data.image_root=.", "tracking=none", "gallery=0"]
+    done = command(
+        [*words, "model=control/center_prior", "perturb=[bow,descriptor_deletion,identity]"], tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "not perturbable, the first of them: example a-" in told and "no noun" in told
+    assert "no answer 0 / 0, unchanged 1" in told
+    assert "1 of 2 perturbed texts are the original ones unchanged (50.0%" in told
+    assert told.count("unchanged") == 2, "identity leaves everything unchanged on purpose"

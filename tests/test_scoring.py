@@ -104,8 +104,8 @@ def test_counts_tell_outcomes_statuses_and_notes_apart():
         "clipped": 1,
         "missing": 1,
         "not_perturbable": 1,
-        "retried": 1,
         "several_boxes": 1,
+        "several_calls": 1,
         "truncated": 1,
         "unchanged": 1,
     }

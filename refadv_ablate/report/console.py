@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 Failure = tuple[str, str]
 """A cell's name and why it failed."""
 
-ASIDES = {"truncated": "cut off by the token limit", "retried": "asked once more for the box"}
+ASIDES = {
+    "truncated": "cut off by the token limit",
+    "retried": "asked once more for the box",
+    "clipped": "boxes clipped to the image",
+    "swapped": "corners put in order",
+}
 """Counts that are told where they aren't 0."""
 
 UNNAMED = (
@@ -42,7 +47,7 @@ UNNAMED = (
 
 READING = (
     "Δ = {change} in percentage points, on the same examples, answers without a box as misses; "
-    "95% interval clustered by image; p from sign flips of whole images{holm}. "
+    "95% interval clustered by image; mid-p from sign flips of whole images{holm}. "
     "Counts x / y: one condition / the other."
 )
 
@@ -95,13 +100,16 @@ def _counts(comparison: Comparison) -> str:
     delta = comparison.deltas.get("acc50")
     spread = f"; SD of Δ over draws {points(delta.draw_sd)}" if delta and delta.draw_sd is not None else ""
     flips = f"right→wrong {delta.right_to_wrong:g}, wrong→right {delta.wrong_to_right:g}; " if delta else ""
-    left_out = comparison.counts.get("perturbed", {}).get("not_perturbable", 0)
+    perturbed = comparison.counts.get("perturbed", {})
+    same = perturbed.get("unchanged", 0)
+    left_out = perturbed.get("not_perturbable", 0)
     return (
         f"{comparison.paired:,} of {comparison.planned:,} examples paired "
         f"({share(comparison.paired, comparison.planned)}) on {comparison.images:,} images; {flips}"
         f"no box {unread(comparison, 'original')} / {unread(comparison, 'perturbed')}, "
         f"no answer {missing(comparison, 'original')} / {missing(comparison, 'perturbed')}"
         + (f", not perturbable {left_out}" if left_out else "")
+        + (f", unchanged {same}" if 0 < same < perturbed.get("answers", 0) else "")
         + spread
         + "".join(_aside(comparison))
     )

@@ -78,7 +78,7 @@ def to_row(line: Mapping[str, Json]) -> Row:
         iou=value,
         reason=reason,
         n_boxes=int(predicted is not None),
-        attempts=2 if _flag(line, "retry_followup_used") else 1,
+        notes=("retried",) if _flag(line, "retry_followup_used") else (),
         distractors=_count(line.get("distractor_count")),
         negation=_flag(line, "use_negation"),
         source=line.get("image_source") or None,

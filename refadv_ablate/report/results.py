@@ -175,6 +175,6 @@ def _count(value: float) -> str:
 
 def _tests(lines: Sequence[Line]) -> Iterator[str]:
     if len(lines) > 1:
-        yield f"p: sign flips of whole images, Holm-adjusted over these {len(lines)} cells."
+        yield f"p: mid-p of sign flips of whole images, Holm-adjusted over these {len(lines)} cells."
     elif lines:
-        yield "p: sign flips of whole images."
+        yield "p: mid-p of sign flips of whole images."

@@ -58,7 +58,7 @@ def test_the_authors_lines_become_records(tmp_path):
     assert cell.names.checkpoint == "Qwen/Qwen3.5-27B"
     assert [r.outcome for r in found] == ["box", "unparsable", "missing", "unparsable", "box"]
     assert [r.iou for r in found] == [0.5, 0.0, None, 0.0, 0.5]
-    assert [r.attempts for r in found] == [1, 2, 1, 1, 1]
+    assert [r.notes for r in found] == [(), ("retried",), (), (), ()]
     assert [r.image_key for r in found] == ["000000000000.jpg"] * 2 + ["000000000001.jpg"] * 2 + [
         "000000000002.jpg"
     ]
