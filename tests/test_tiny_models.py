@@ -108,7 +108,7 @@ def test_the_card_says_what_was_measured() -> None:
 @pytest.fixture(scope="module")
 def code() -> Iterator[SimpleNamespace]:
     """The modules of experiments/train_tiny, which is a folder of scripts and no package."""
-    names = ("architecture", "forward", "bank", "losses", "scenes", "train")
+    names = ("architecture", "forward", "bank", "losses", "card", "scenes", "train")
     sys.path.insert(0, str(TRAINING))
     modules: dict[str, ModuleType] = {name: importlib.import_module(name) for name in names}
     yield SimpleNamespace(**modules)
@@ -241,3 +241,4 @@ def test_training_is_repeatable_and_can_be_resumed(
     facts = json.loads((tmp_path / "halves" / "training.json").read_text())
     assert [stage["from_step"] for stage in facts["stages"]] == [0, 2]
     assert (facts["steps"], facts["scenes"]) == (4, 20)
+    assert (tmp_path / "halves" / "curve.png").stat().st_size > 0

@@ -131,15 +131,18 @@ def curve(log: Path, out: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for name in ("answer", "target", "landmark", "named"):
         points = [(int(r["step"]), float(r[name])) for r in rows if r[name]]
-        left.plot(*zip(*points, strict=True), label=name)
+        if points:
+            left.plot(*zip(*points, strict=True), label=name)
     left.set(xlabel="step", ylabel="loss (nats)")
-    left.legend(frameon=False)
+    if left.lines:
+        left.legend(frameon=False)
     for name in ("acc50", *KINDS[1:]):
         points = [(int(r["step"]), 100 * float(r[name])) for r in rows if r[name]]
         if points:
             right.plot(*zip(*points, strict=True), label=name, linewidth=2.5 if name == "acc50" else 1)
     right.set(xlabel="step", ylabel="held-out Acc@0.5 (%)", ylim=(0, 100))
-    right.legend(frameon=False)
+    if right.lines:
+        right.legend(frameon=False)
     figure.savefig(out, dpi=110)
     plt.close(figure)
 

@@ -74,8 +74,8 @@ def main() -> None:
     """Writes chunks until there are enough; chunks that are there already are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/tiny_scenes"))
-    parser.add_argument("--scenes", type=int, default=40_000)
-    parser.add_argument("--chunk", type=int, default=2_000)
+    parser.add_argument("--scenes", type=int, default=29_000)
+    parser.add_argument("--chunk", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--side", type=int, default=128)
     args = parser.parse_args()

@@ -9,8 +9,8 @@ edges) and where one attention head of two layers should look (the referent; in 
 landmark, or for a rank the one before it). What answers those questions is not in the checkpoint.
 
 The course of a run is the same for any length: vision losses alone, then all; soft targets sharpen; at
-last the learning rate falls. `log.csv` in the output folder has the losses and the held-out accuracy;
-`card.py` draws them. With --steps the result depends on the seed and the scenes alone.
+last the learning rate falls. `log.csv` and `curve.png` in the output folder show the losses and the held-out
+accuracy. With --steps the result depends on the seed and the scenes alone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import forward
 import numpy as np
 import torch
 from bank import KINDS, Bank, load
+from card import curve
 from losses import Trainer
 
 VISION, SHARP, DECAY = 0.09, 0.46, 0.6
@@ -134,6 +135,7 @@ class Run:
                 if self.step % SAVE_EVERY == 0:
                     self.save()
         self.save()
+        curve(self.args.out / "log.csv", self.args.out / "curve.png")
 
     def one_step(self, vision_only: bool) -> dict[str, float]:
         """Draws a batch and learns from it."""
