@@ -42,6 +42,7 @@ from refadv_ablate.types import (
 )
 
 assets.register()
+STOPPED = "stopped by the user"
 
 
 class Stopped(KeyboardInterrupt):
@@ -285,8 +286,8 @@ def _give_up(
     """Writes down why the cells have no result, so that none says "running" for ever."""
     stopped = isinstance(error, KeyboardInterrupt)
     state: State = "stopped" if stopped else "failed"
-    reason = "stopped by the user" if stopped else " ".join(str(error).split()) or type(error).__name__
-    trace = "" if isinstance(error, UserError) else "".join(traceback.format_exception(error))
+    reason = STOPPED if stopped else " ".join(str(error).split()) or type(error).__name__
+    trace = "" if stopped or isinstance(error, UserError) else "".join(traceback.format_exception(error))
     for cell in cells:
         _status(cell, state, reason, trace)
         sweep.put(_cell_state(parts, cell, state, reason, runs[cell.label]))
@@ -295,6 +296,14 @@ def _give_up(
     with suppress(Exception):  # where the log fails too, the first error is the one to tell
         for cell in cells:
             (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)
+
+
+def stop_rest(sweep: Sweep) -> None:
+    """Says of cells that they are stopped whose processes were killed before they could."""
+    for known in sweep.cells():
+        if known.state == "running":
+            _status(Cell(known.operator, known.hash, Path(known.folder)), "stopped", STOPPED)
+            sweep.put(replace(known, state="stopped", reason=STOPPED))
 
 
 def _measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from refadv_ablate import __version__, assets, gpus, jobs, stats
+from refadv_ablate import __version__, assets, gpus, jobs, orphans, stats
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import write_json
 from refadv_ablate.logged import censored
@@ -49,7 +49,7 @@ def _run(config: Any, words: Sequence[str], multirun: bool, command: str, sweep:
         " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
     )
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    facts = {"parent": parent, "multirun": multirun, "version": __version__, **versions()}
+    facts = {"parent": parent, "multirun": multirun, "pid": os.getpid(), "version": __version__, **versions()}
     told = [censored(word) for word in words]
     sweep.begin(told, censored(command), {**facts, "seed": config.seed, "started": started})
     whole = True
@@ -59,7 +59,8 @@ def _run(config: Any, words: Sequence[str], multirun: bool, command: str, sweep:
         else:
             jobs.execute(config, sweep, tracker, parent)
     except KeyboardInterrupt:
-        tracker.kill(parent, "stopped by the user")
+        jobs.stop_rest(sweep)
+        tracker.kill(parent, jobs.STOPPED)
         raise
     except Exception as error:
         tracker.fail_cell(parent, str(error) or type(error).__name__)
@@ -130,10 +131,12 @@ def task(config: Any) -> None:
     sweep = Sweep.inherited()
     if sweep is None:
         raise UserError(f"this job doesn't know its sweep: ${VARIABLE} must reach the worker processes")
+    facts = sweep.facts()
+    orphans.end_with(facts["pid"])
     try:
         if config.gpus:
             gpus.take_one(list(config.gpus), sweep.folder / "gpus")
-        jobs.execute(config, sweep, tracker_of(config), sweep.facts()["parent"])
+        jobs.execute(config, sweep, tracker_of(config), facts["parent"])
     except KeyboardInterrupt:
         raise
     except Exception as error:

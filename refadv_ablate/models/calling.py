@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 import time
@@ -65,6 +66,8 @@ class Call:
     def _made_client(self, plain: bool) -> openai.AsyncOpenAI:
         import openai
 
+        for name in ("httpx", "httpx2"):  # a line for each call, with its address, where a launcher logs INFO
+            logging.getLogger(name).setLevel(logging.WARNING)
         transport = None
         if plain:  # saves loading all certificates, a tenth of a second; https would fail, not pass unchecked
             transport = openai.DefaultAsyncHttpxClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
