@@ -17,9 +17,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@
 
-# The main job on what ships in the box: drawn scenes, no hub, no key, no GPU, no server.
+# The main job on what ships in the box, a trained checkpoint among it: no hub, no key, no GPU, no server.
 demo: setup
-	$(BIN)/python -m refadv_ablate -m 'perturb=[bow,fixed,descriptor_deletion]' model=listener,listener_unordered limit=400 out=results/demo
+	$(BIN)/python -m refadv_ablate -m 'perturb=[bow,fixed,descriptor_deletion]' model=tiny_internvl3,listener,listener_unordered limit=300
 
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
