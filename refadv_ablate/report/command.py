@@ -76,7 +76,13 @@ def _check(options: Options) -> None:
 
 def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     cells = _load(cfg, options, options.path, options.run, scratch)
-    found = study(cells, slices=tuple(cfg.slices), seed=cfg.seed, n_boot=options.resamples)
+    found = study(
+        cells,
+        slices=tuple(cfg.slices),
+        metrics=tuple(cfg.metrics),
+        seed=cfg.seed,
+        n_boot=options.resamples,
+    )
     chosen = _listed(options.tables)
     names = None if "auto" in chosen else [f"table{number}" for number in chosen]
     folder = Path(options.to)
@@ -97,6 +103,7 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
         formats=options.formats,
         galleries=galleries,
         slices=tuple(cfg.slices),
+        metrics=tuple(cfg.metrics),
     )
     _show(found, paper.automatic(found, options.operators) if names is None else names, options)
     return pages

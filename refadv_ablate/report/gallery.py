@@ -32,7 +32,7 @@ FLIPS: Mapping[Flip, str] = {
     "wr": "wrong → right",
     "ww": "wrong in both",
     "rr": "right in both",
-    "na": "not answered in one",
+    "na": "no answer to compare",
 }
 LONGEST = 4000
 """Characters of an answer or a reasoning trace that the page holds."""

@@ -79,7 +79,8 @@ def _table1(study: Study) -> Iterator[Table]:
         tuple(lines),
         notes=(
             "Counted over the examples in the predictions. Instance size: square root of the box's area in "
-            "pixels, smallest–largest. Words split at white space; vocabulary without case and punctuation.",
+            "pixels, smallest–largest. Words split at white space; vocabulary without case and punctuation "
+            "(the stats command counts spaCy's tokens, which are a little fewer).",
         ),
     )
 

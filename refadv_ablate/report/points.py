@@ -15,12 +15,16 @@ METRIC_NAMES: Mapping[str, str] = {
     "acc75": "Acc@0.75",
     "acc90": "Acc@0.9",
     "macc": "mAcc",
+    "miou": "mIoU",
+    "dig_avg": "DiG average",
 }
 
 
 def metric_name(metric: str) -> str:
-    """acc50 → Acc@0.5."""
-    return METRIC_NAMES.get(metric, metric)
+    """acc50 → Acc@0.5, acc95 → Acc@0.95; mAcc and the average of the DiG protocol can't be confused."""
+    threshold = metric.removeprefix("acc")
+    named = f"Acc@{int(threshold) / 100:g}" if threshold.isdigit() and metric != threshold else metric
+    return METRIC_NAMES.get(metric, named)
 
 
 def points(fraction: float, *, signed: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from refadv_ablate import stats
-from refadv_ablate.report.points import METRIC_NAMES, interval, missing, p_holm, p_value, share, unread
+from refadv_ablate.report.points import interval, metric_name, missing, p_holm, p_value, share, unread
 from refadv_ablate.report.sources import Cell
 from refadv_ablate.report.tables import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.scoring import Arm
@@ -17,6 +17,7 @@ NOTE = (
     "Δ = perturbed − original in points, on the same examples; answers without a box count as misses. "
     "[low, high]: 95% interval, clustered by image."
 )
+DIG = "DiG average: mean of Acc@0.5, 0.75 and 0.95; mAcc is the mean over 0.50:0.05:0.95."
 
 
 def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> Table:
@@ -62,9 +63,13 @@ def _result(comparison: Comparison, delta: Delta) -> Iterator[tuple[str, Value]]
 
 
 def metrics(comparisons: Sequence[Comparison]) -> Table:
-    """Δ at every metric, Δ on answers parsed in both conditions, and the checks of the main Δ."""
-    names = [m for m in METRIC_NAMES if any(m in c.deltas for c in comparisons)]
-    columns = [Column(f"delta_{name}", METRIC_NAMES[name], "Δ") for name in names]
+    """Both conditions and Δ at every metric, Δ on answers parsed in both, the checks of the main Δ."""
+    names = list(dict.fromkeys(name for c in comparisons for name in c.deltas))
+    columns = [
+        Column(f"{key}_{name}", title, metric_name(name))
+        for name in names
+        for key, title in (("original", "Original"), ("perturbed", "Perturbed"), ("delta", "Δ"))
+    ]
     columns += [
         Column("parsed_only", "Acc@0.5, parsed in both", "Δ"),
         Column("bootstrap", "cluster bootstrap", "Checks of Δ Acc@0.5"),
@@ -74,17 +79,20 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
     ]
     lines = []
     for comparison in comparisons:
-        values: dict[str, Value] = {
-            f"delta_{name}": Number(comparison.deltas[name].delta, signed=True)
-            for name in names
-            if name in comparison.deltas
-        }
+        values: dict[str, Value] = {}
+        for name, change in comparison.deltas.items():
+            values[f"original_{name}"] = Number(change.original)
+            values[f"perturbed_{name}"] = Number(change.perturbed)
+            values[f"delta_{name}"] = Number(change.delta, signed=True)
         if "acc50" in comparison.parsed_only:
             values["parsed_only"] = Number(comparison.parsed_only["acc50"].delta, signed=True)
         if "acc50" in comparison.deltas:
             values |= dict(_checks(comparison.deltas["acc50"]))
         lines.append(_line(comparison, values))
-    return _table("metrics", "Other metrics and checks", columns, lines, NOTE)
+    notes = [NOTE]
+    if "dig_avg" in names:
+        notes.append(DIG)
+    return _table("metrics", "All metrics and checks", columns, lines, *notes)
 
 
 def _checks(delta: Delta) -> Iterator[tuple[str, Value]]:
@@ -125,32 +133,31 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
     return _table("parts", "By kind of example", columns, lines, NOTE, note)
 
 
-def parts_alone(originals: Iterable[tuple[Cell, Arm]], by: Sequence[str]) -> Table:
-    """Accuracies by kind of example where nothing was perturbed."""
-    columns = (
-        Column("acc50", "Acc@0.5"),
-        Column("acc75", "Acc@0.75"),
-        Column("examples", "examples"),
-        Column("images", "images"),
-    )
+def parts_alone(
+    originals: Iterable[tuple[Cell, Arm]], by: Sequence[str], metrics: Sequence[str] = ("acc50", "acc75")
+) -> Table:
+    """Accuracies where nothing was perturbed: of all examples and by kind of example."""
+    columns = [Column(name, metric_name(name)) for name in metrics]
+    columns += [Column("examples", "examples"), Column("images", "images")]
     lines = []
     for cell, arm in originals:
         names = (cell.names.model, cell.names.data, cell.names.prompt)
+        rows = [("all", {name: stats.accuracy(arm, name) for name in metrics})]
         for attribute in by:
-            for (label, at_half), (_, strict) in zip(
-                stats.accuracy_by(arm, attribute), stats.accuracy_by(arm, attribute, "acc75"), strict=True
-            ):
-                values: dict[str, Value] = {
-                    "acc50": Number(at_half),
-                    "acc75": Number(strict),
-                    "examples": Fact(f"{at_half.n:,}"),
-                    "images": Fact(f"{at_half.images:,}"),
-                }
-                labels = (*names, f"{attribute} {label}")
-                lines.append(Line(labels, values, " · ".join(filter(None, names)), ranked=False))
+            found = {name: dict(stats.accuracy_by(arm, attribute, name)) for name in metrics}
+            rows += [
+                (f"{attribute} {part}", {name: found[name][part] for name in metrics})
+                for part in found[metrics[0]]
+            ]
+        for part, estimates in rows:
+            values: dict[str, Value] = {name: Number(estimate) for name, estimate in estimates.items()}
+            basis = estimates[metrics[0]]
+            values |= {"examples": Fact(f"{basis.n:,}"), "images": Fact(f"{basis.images:,}")}
+            lines.append(Line((*names, part), values, " · ".join(filter(None, names)), ranked=False))
     note = "Answers without a box count as misses. [low, high]: 95% interval, clustered by image."
-    heads = ("Model", "Data", "Prompt", "Examples with")
-    return Table("parts", "By kind of example", heads, columns, tuple(lines), notes=(note,))
+    notes = (note, DIG) if "dig_avg" in metrics else (note,)
+    heads = ("Model", "Data", "Prompt", "Examples")
+    return Table("parts", "All metrics, by kind of example", heads, tuple(columns), tuple(lines), notes=notes)
 
 
 def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Line], *notes: str) -> Table:

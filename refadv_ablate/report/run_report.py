@@ -55,10 +55,11 @@ def from_study(
     formats: Sequence[str] = tuple(FORMATS),
     galleries: Sequence[Path] = (),
     slices: Sequence[str] = (),
+    metrics: Sequence[str] = ("acc50", "acc75"),
 ) -> list[Path]:
     """The same of predictions from anywhere; `names` chooses paper tables (None: those that apply).
 
-    `slices`: attributes by which accuracies of cells without a perturbation are shown.
+    `slices`, `metrics`: what is shown of cells without a perturbation, and by which attributes.
     """
     chosen = paper.automatic(study, operators) if names is None else names
     tables = [table for name in chosen for table in paper.build(name, study, operators)]
@@ -66,7 +67,7 @@ def from_study(
         tables.insert(0, results.results(study.comparisons))
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
-    tables = [table for table in (*tables, results.parts_alone(alone, slices)) if table.lines]
+    tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
     write_tables(folder / "tables", tables, formats)
     pictures = draw(study, folder / "figures")
     content = Content(

@@ -10,7 +10,7 @@ from refadv_ablate import stats
 from refadv_ablate.report.published import dataset_key
 from refadv_ablate.report.sources import Cell, Names
 from refadv_ablate.scoring import Arm
-from refadv_ablate.types import ORIGINAL, Comparison
+from refadv_ablate.types import METRICS, ORIGINAL, Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,19 @@ class Study:
         return list(dict.fromkeys(comparison.operator for _, comparison in self.pairs))
 
 
-def study(cells: Sequence[Cell], *, slices: Sequence[str] = (), seed: int = 0, n_boot: int = 10_000) -> Study:
+def study(
+    cells: Sequence[Cell],
+    *,
+    slices: Sequence[str] = (),
+    metrics: Sequence[str] = METRICS,
+    seed: int = 0,
+    n_boot: int = 10_000,
+) -> Study:
     """Compares every perturbed condition with the original one of its cell; Holm over all of them."""
     found = [
-        (cell, _compare(cell, label, slices, seed, n_boot)) for cell in cells for label in cell.operators
+        (cell, _compare(cell, label, slices, metrics, seed, n_boot))
+        for cell in cells
+        for label in cell.operators
     ]
     done = [(cell, comparison) for cell, comparison in found if comparison is not None]
     adjusted = stats.holm([comparison for _, comparison in done]) if done else []
@@ -71,7 +80,9 @@ def _bare(comparison: Comparison) -> Cell:
     return Cell(names, Path(), lambda: iter(()), planned=comparison.planned)
 
 
-def _compare(cell: Cell, operator: str, slices: Sequence[str], seed: int, n_boot: int) -> Comparison | None:
+def _compare(
+    cell: Cell, operator: str, slices: Sequence[str], metrics: Sequence[str], seed: int, n_boot: int
+) -> Comparison | None:
     original = cell.arms.get(ORIGINAL)
     if original is None:
         cell.warnings.append(f"{cell.path} has {operator} answers but no original ones: no Δ")
@@ -85,6 +96,7 @@ def _compare(cell: Cell, operator: str, slices: Sequence[str], seed: int, n_boot
         operator=operator,
         planned=cell.planned,
         slices=slices,
+        metrics=metrics,
         seed=seed,
         n_boot=n_boot,
     )

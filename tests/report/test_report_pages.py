@@ -193,9 +193,13 @@ def test_the_command_writes_tables_figures_and_pages(results, tmp_path, capsys):
 
 def test_originals_alone_have_accuracies_by_kind_of_example(tmp_path, capsys):
     write_records(tmp_path / "mine" / "predictions.jsonl", records(60, seed=1))
-    run(config(path=str(tmp_path / "mine"), to=str(tmp_path / "out"), formats=["markdown"], resamples=50))
+    asked = config(path=str(tmp_path / "mine"), to=str(tmp_path / "out"), formats=["markdown"], resamples=50)
+    asked["metrics"] = ["acc50", "acc95", "dig_avg", "macc"]
+    run(asked)
     text = (tmp_path / "out" / "tables" / "parts.md").read_text(encoding="utf-8")
-    assert "By kind of example" in text and "distractors 2–3 |" in text and "negation yes |" in text
+    assert "| Acc@0.5 | Acc@0.95 | DiG average | mAcc |" in text and "| all |" in text
+    assert "DiG average: mean of Acc@0.5, 0.75 and 0.95" in text
+    assert "by kind of example" in text and "distractors 2–3 |" in text and "negation yes |" in text
     counted = [int(row.split("|")[-3]) for row in text.splitlines() if "| negation " in row]
     assert sum(counted) == 60
 

@@ -19,7 +19,7 @@ from refadv_ablate.report.study import study, within
 from refadv_ablate.report.tables import Column, Fact, Line, Number, Table
 from refadv_ablate.scoring import Arm
 from refadv_ablate.types import Estimate
-from tests.report.making import NASTY, comparison, estimate, records
+from tests.report.making import NASTY, comparison, delta, estimate, records
 
 
 def by_label(table: Table) -> dict[tuple[str, ...], Line]:
@@ -331,3 +331,13 @@ def test_accuracies_equal_those_of_the_statistics(sweep):
         if cell.names.data == "ref_adv":
             line = next(x for x in table.lines if x.labels[0][:4] == cell.names.model[:4])
             assert line.values["macc"].estimate == stats.accuracy(arm, "macc")
+
+
+def test_every_metric_that_was_measured_is_in_a_table_under_its_own_name():
+    found = comparison(deltas={name: delta(name, 0.5, 0.3) for name in ("acc50", "acc95", "dig_avg", "macc")})
+    table = results.metrics([found])
+    groups = [column.group for column in table.columns if column.key.startswith("original_")]
+    assert groups == ["Acc@0.5", "Acc@0.95", "DiG average", "mAcc"]
+    (line,) = table.lines
+    assert line.values["original_dig_avg"].shown().startswith("50.0")
+    assert any("DiG average: mean of" in note for note in table.notes)

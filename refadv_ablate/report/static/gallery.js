@@ -204,7 +204,7 @@
   $("cond").append(any, ...about.conditions.map((name) => { const option = make("option", "", name); option.value = name; return option; }));
   if (about.conditions.length < 2) $("cond").closest("label").hidden = true;
   const total = Object.values(about.kinds).filter(([, n]) => n).map(([name, n]) => `${number(n)} ${name}`).join(", ");
-  $("count").textContent = (cards.length < about.total ? `${number(cards.length)} of ${number(about.total)} pairs, flips first, the others evenly spaced; all of them: ` : `${number(about.total)} pairs: `) + total + ".";
+  $("count").textContent = (cards.length < about.total ? `${number(cards.length)} of ${number(about.total)} examples, flips first, the others evenly spaced; all of them: ` : `${number(about.total)} examples: `) + total + ".";
   let timer;
   $("filters").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, 120); });
   $("filters").addEventListener("submit", (event) => event.preventDefault());
