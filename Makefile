@@ -19,7 +19,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 # The main job on what ships in the box, a trained checkpoint among it: no hub, no key, no GPU, no server.
 demo: setup
-	$(BIN)/python -m refadv_ablate -m 'perturb=[bow,fixed,descriptor_deletion]' model=tiny_internvl3,listener,listener_unordered limit=300
+	$(BIN)/python -m refadv_ablate -m 'perturb=[bow,fixed,descriptor_deletion]' model=tiny_internvl3,listener,listener_unordered data.n=300
 
 test: setup check
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
