@@ -135,7 +135,7 @@ def repair(options: Mapping[str, Any]) -> None:
     result = salvage(url)
     kept = ", ".join(f"{count:,} {name}" for name, count in result.kept.items())
     lost = f"{result.lost:,} lost, they will be asked again" if result.lost else "no known answer is lost"
-    print(f"saved {kept}; {lost}\nthe damaged file is kept as {result.damaged}")
+    print(f"saved {kept}; {lost}\nthe file as it was is kept as {result.damaged}")
 
 
 def _chosen(table: str, options: Mapping[str, Any]) -> Any:
