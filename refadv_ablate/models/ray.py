@@ -6,7 +6,9 @@ the workers, their placement on GPUs and nodes, and their restart.
 
 from __future__ import annotations
 
+import logging
 import pickle
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -59,12 +61,14 @@ class RayEngine:
                 Worker,
                 fn_constructor_args=(self.spec, dict(self.inner_config)),
                 batch_size=self.batch,
-                concurrency=min(self.workers, max(1, len(rows) // self.batch)),
+                compute=ray.data.ActorPoolStrategy(size=min(self.workers, max(1, len(rows) // self.batch))),
                 num_gpus=self.gpus or None,
                 num_cpus=self.cpus,
             )
             try:
                 for row in done.iter_rows():
+                    if not row["reply"]:
+                        raise ModelUnavailable(str(row["stopped"]))
                     # Made by our own workers a moment ago, not read from a file.
                     yield window[int(row["index"])], pickle.loads(row["reply"])  # noqa: S301
             except ray.exceptions.RayError as error:
@@ -81,19 +85,27 @@ class Worker:
         self.model = _inner(spec, inner_config)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Rows of pickled requests → rows of pickled replies, in the order of the rows."""
+        """Rows of pickled requests → rows of pickled replies, in the order of the rows.
+
+        What a person must mend comes back as a sentence: Ray would wrap it in its own advice.
+        """
         indices = [int(i) for i in batch["index"]]
         asked = [pickle.loads(data) for data in batch["request"]]  # noqa: S301  # from our own launcher
-        replies: dict[str, Reply] = {}
-        for request, reply in self.model.answer(asked):
-            replies[request.id + str(len(request.messages))] = reply
-        answers = [replies[request.id + str(len(request.messages))] for request in asked]
-        return {"index": indices, "reply": [pickle.dumps(reply) for reply in answers]}
+        replies: dict[str, bytes] = {}
+        stopped = ""
+        try:
+            for request, reply in self.model.answer(asked):
+                replies[request.id + str(len(request.messages))] = pickle.dumps(reply)
+        except UserError as error:
+            stopped = str(error)
+        answers = [replies.get(request.id + str(len(request.messages)), b"") for request in asked]
+        return {"index": indices, "reply": answers, "stopped": [stopped] * len(asked)}
 
 
 def _sentence(error: Exception) -> str:
-    cause = getattr(error, "cause", None)
-    return f"a Ray worker stopped: {str(cause or error).strip().splitlines()[-1]}"
+    told = str(getattr(error, "cause", None) or error).strip().splitlines()
+    raised = [line for line in told if re.match(r"[\w.]*(Error|Exception|Unavailable)\b.*: ", line)]
+    return f"a Ray worker stopped: {(raised or told)[-1]}"
 
 
 def _inner(spec: ModelSpec, config: Mapping[str, Any]) -> Model:
@@ -120,4 +132,5 @@ def _ray(address: str | None) -> Any:
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what it says of failures we say, and shorter
     return ray

@@ -1,5 +1,7 @@
 """One run over several workers: the same answers as one process gives, whatever the shards."""
 
+from dataclasses import replace
+
 import pytest
 
 from refadv_ablate.assets import build, compose, plain
@@ -67,3 +69,12 @@ def test_a_worker_that_cannot_start_is_a_sentence(cluster, requests):
     with pytest.raises(UserError, match=r"listener\.Nothing") as told:
         engine.identity()
     assert "\n" not in str(told.value)
+
+
+def test_what_stops_a_worker_is_told_in_its_own_words(cluster, requests, tmp_path, capfd):
+    spec, asked = requests
+    inner = {"_target_": "refadv_ablate.models.transformers.Transformers"}
+    engine = RayEngine(spec=replace(spec, checkpoint=str(tmp_path)), inner_config=inner, workers=1)
+    with pytest.raises(ModelUnavailable, match=r"the folder has no config\.json"):
+        list(engine.answer(asked[:2]))
+    assert "ray.data" not in capfd.readouterr().err
