@@ -65,6 +65,7 @@ class Settings:
     max_missing: float
     metrics: tuple[str, ...]
     slices: tuple[str, ...]
+    pages: bool
     gallery: int
     progress: str
     budget_usd: float | None

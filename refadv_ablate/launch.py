@@ -51,7 +51,8 @@ def _run(config: Any, words: Sequence[str], multirun: bool, command: str, sweep:
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     facts = {"parent": parent, "multirun": multirun, "pid": os.getpid(), "version": __version__, **versions()}
     told = [censored(word) for word in words]
-    sweep.begin(told, censored(command), {**facts, "seed": config.seed, "started": started})
+    chosen = {"seed": config.seed, "started": started, "pages": config.pages}
+    sweep.begin(told, censored(command), {**facts, **chosen})
     whole = True
     try:
         if multirun:
@@ -203,11 +204,17 @@ def _pages(
     from refadv_ablate.report import run_report
 
     told = sweep.facts()
+    if not told.get("pages", True):
+        return [f"results: {os.path.relpath(sweep.folder)}"]
     wanted = ("command", "seed", "version", "versions", "started")
     meta: dict[str, Any] = {key: told[key] for key in wanted if key in told}
     folders = [Path(cell.folder) for cell in cells if cell.state in GOOD]
-    pages = run_report.write(sweep.folder, comparisons, failures, meta, folders)
-    lines = [f"report: {os.path.relpath(pages[0])}"]
+    content = digest([comparison_to_json(c) for c in comparisons], list(failures), [str(f) for f in folders])
+    page, mark = sweep.folder / "report.html", sweep.folder / "report.of"
+    if not (page.is_file() and mark.is_file() and mark.read_text(encoding="utf-8") == content):
+        page = run_report.write(sweep.folder, comparisons, failures, meta, folders)[0]
+        mark.write_text(content, encoding="utf-8")
+    lines = [f"report: {os.path.relpath(page)}"]
     galleries = [folder / "gallery.html" for folder in folders if (folder / "gallery.html").exists()]
     lines += [f"gallery: {os.path.relpath(path)}" for path in galleries[:MOST_LINES]]
     if len(galleries) > MOST_LINES:
