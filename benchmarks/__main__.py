@@ -25,6 +25,19 @@ def main(names: list[str]) -> int:
         for row in importlib.import_module(f"benchmarks.{name}").run():
             rows.append(row)
             print("  " + " · ".join(f"{key} {row[key]}" for key in COLUMNS if key in row), flush=True)
+    keep(rows)
+    return 0 if all(row.get("met", True) not in (False, "no") for row in rows) else 1
+
+
+def keep(rows: list[dict[str, object]]) -> None:
+    """Writes RESULTS.md; rows that were not measured now stay as they are."""
+    path = HERE / "RESULTS.md"
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    known = [line for line in old if line.startswith("| ") and not line.startswith("| what")]
+    lines = {tuple(line.split(" | ")[:2]): line for line in known}
+    for row in rows:
+        line = "| " + " | ".join(str(row.get(key, "")) for key in COLUMNS) + " |"
+        lines[tuple(line.split(" | ")[:2])] = line
     text = [
         "# Benchmarks",
         "",
@@ -34,12 +47,10 @@ def main(names: list[str]) -> int:
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
-        *("| " + " | ".join(str(row.get(key, "")) for key in COLUMNS) + " |" for row in rows),
+        *lines.values(),
         "",
     ]
-    if not names:
-        (HERE / "RESULTS.md").write_text("\n".join(text), encoding="utf-8")
-    return 0 if all(row.get("met", True) not in (False, "no") for row in rows) else 1
+    path.write_text("\n".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,9 +57,11 @@ def make_data(folder: Path, n: int, images: int = 400) -> tuple[Path, Path]:
 def timed(words: list[str], cwd: Path) -> tuple[float, float]:
     """Wall seconds and peak resident MB of one command."""
     started = time.perf_counter()
+    # VmHWM, not ru_maxrss: the latter starts at the size of whoever forked this process
     code = (
-        "import resource, sys; from refadv_ablate.cli import main; status = main(sys.argv[1:]);"
-        "print('PEAK', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024); sys.exit(status)"
+        "import sys; from refadv_ablate.cli import main; status = main(sys.argv[1:]);"
+        "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
+        "print('PEAK', int(peak.split()[1]) / 1024); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=cwd, capture_output=True, text=True)
     seconds = time.perf_counter() - started
