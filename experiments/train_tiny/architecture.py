@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,22 @@ CHAT = (
 
 def tokenizer(lines: list[str]) -> Any:
     """Byte-level BPE learnt on the lines, and whole tokens for coordinates and the prompt's fixed parts."""
+    extra = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    return learnt(lines, SPECIAL, [USER, ASK, TURN, *written(FORMS, STEP, BINS)], extra)
+
+
+def written(forms: Sequence[str], step: int, bins: int) -> list[str]:
+    """Every coordinate in every form, each text once."""
+    return [form.format(n * step) for form in dict.fromkeys(forms) for n in range(bins)]
+
+
+def learnt(lines: list[str], special: Sequence[str], whole: list[str], extra: dict[str, str]) -> Any:
+    """Byte-level BPE learnt on the lines; `whole` texts are one token each."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -48,23 +65,17 @@ def tokenizer(lines: list[str]) -> Any:
     trainer = trainers.BpeTrainer(
         vocab_size=640,
         show_progress=False,
-        special_tokens=list(SPECIAL),
+        special_tokens=list(special),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     bpe.train_from_iterator(lines, trainer)
-    numbers = [form.format(n * STEP) for form in dict.fromkeys(FORMS) for n in range(BINS)]
-    bpe.add_tokens([AddedToken(text, normalized=False) for text in [USER, ASK, TURN, *numbers]])
+    bpe.add_tokens([AddedToken(text, normalized=False) for text in whole])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        additional_special_tokens=[t for t in SPECIAL if t not in ("<|im_end|>", "<|endoftext|>")],
-        extra_special_tokens={
-            "start_image_token": "<img>",
-            "end_image_token": "</img>",
-            "context_image_token": "<IMG_CONTEXT>",
-            "video_token": "<video>",
-        },
+        additional_special_tokens=[t for t in special if t not in ("<|im_end|>", "<|endoftext|>")],
+        extra_special_tokens=extra,
         padding_side="left",
         clean_up_tokenization_spaces=False,
         model_max_length=1024,
@@ -108,7 +119,7 @@ def network(tokens: Any, width: int, depth: int, feed: int, vision_width: int, v
         pad_token_id=tokens.pad_token_id, eos_token_id=tokens.eos_token_id,
     )  # fmt: skip
     model = InternVLForConditionalGeneration(config)
-    smooth_numbers(model, tokens)
+    smooth_numbers(model, number_ids(tokens))
     model.generation_config.eos_token_id = tokens.eos_token_id
     model.generation_config.pad_token_id = tokens.pad_token_id
     model.generation_config.max_new_tokens = 16
@@ -120,33 +131,34 @@ def number_ids(tokens: Any) -> list[list[int]]:
     return [tokens.convert_tokens_to_ids([form.format(n * STEP) for n in range(BINS)]) for form in FORMS]
 
 
-def waves(width: int) -> Any:
+def waves(width: int, bins: int = BINS) -> Any:
     """A vector for each coordinate, alike for coordinates that lie close: (bins, width), unit variance."""
     import torch
 
-    place = torch.linspace(0, 1, BINS)[:, None]
+    place = torch.linspace(0, 1, bins)[:, None]
     speed = torch.pi * torch.arange(width // 2) * 0.5
     fade = 2**0.5 / (1 + speed / 12) ** 0.5
     return torch.cat([torch.cos(place * speed) * fade, torch.sin(place * speed) * fade], 1)
 
 
-def smooth_numbers(model: Any, tokens: Any) -> None:
+def smooth_numbers(model: Any, numbers: list[list[int]]) -> None:
     """Starts number tokens as points on a curve, so that what is learnt for one helps its neighbours."""
     import torch
 
     width = model.config.text_config.hidden_size
     turn = torch.linalg.qr(torch.randn(width, width))[0]
     with torch.no_grad():
-        for ids in {tuple(ids) for ids in number_ids(tokens)}:
-            model.lm_head.weight[list(ids)] = 0.1 * waves(width) @ turn
-            model.model.language_model.embed_tokens.weight[list(ids)] = 0.1 * waves(width) @ turn
+        for ids in {tuple(ids) for ids in numbers}:
+            curve = 0.1 * waves(width, len(ids)) @ turn
+            model.lm_head.weight[list(ids)] = curve
+            model.model.language_model.embed_tokens.weight[list(ids)] = curve
 
 
-def save(model: Any, tokens: Any, folder: Path) -> None:
-    """In the hub's layout, weights in half precision."""
+def save(model: Any, whole: Any, folder: Path) -> None:
+    """Model and processor in the hub's layout, weights in half precision."""
     import copy
 
     import torch
 
     copy.deepcopy(model).to(torch.float16).save_pretrained(folder)
-    processor(tokens).save_pretrained(folder)
+    whole.save_pretrained(folder)

@@ -15,6 +15,9 @@ from torch import Tensor
 from refadv_ablate.data.shapes.scene import COLOURS, FILLS, SHAPES, SIZES
 from refadv_ablate.models.hearing import listen
 
+Grid = tuple[int, int]
+"""Image tokens: columns, rows."""
+SQUARE = (architecture.CELLS, architecture.CELLS)
 KINDS = ("attribute", "relation", "ordinal", "negation")
 SHARES = torch.tensor([0.2, 0.3, 0.28, 0.22])
 """How often each kind is asked about in training."""
@@ -37,8 +40,17 @@ class Bank:
     tail: int
     """Tokens between expression and answer, at the end of each row."""
 
+    def alike(self, scenes: Tensor) -> list[Tensor]:
+        """The scenes in groups that one batch can hold: here all, for all pictures have one size."""
+        return [scenes]
+
     def batch(
-        self, scenes: Tensor, count: int, rng: torch.Generator, extra: Tensor | None = None
+        self,
+        scenes: Tensor,
+        count: int,
+        rng: torch.Generator,
+        extra: Tensor | None = None,
+        grid: Grid = SQUARE,
     ) -> dict[str, Tensor]:
         """`count` expressions of each scene, kinds by their shares; `extra` scenes come as pictures alone."""
         # most batches keep to shorter expressions: less padding
@@ -69,8 +81,8 @@ class Bank:
             "tokens": self.tokens[chosen].long(),
             "lengths": self.lengths[chosen],
             "box": boxes,
-            "target_cell": cell_of(boxes),
-            "mark_cell": torch.where(self.landmark[chosen] >= 0, cell_of(marks), -1),
+            "target_cell": cell_of(boxes, grid),
+            "mark_cell": torch.where(self.landmark[chosen] >= 0, cell_of(marks, grid), -1),
             "kind": self.kind[chosen],
             "items": torch.cat(items),
             "owner": torch.arange(len(items)).repeat_interleave(torch.tensor([len(i) for i in items])),
@@ -141,8 +153,9 @@ def pixels(pictures: np.ndarray) -> Tensor:
     return (torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.25
 
 
-def cell_of(boxes: Tensor) -> Tensor:
+def cell_of(boxes: Tensor, grid: Grid = SQUARE) -> Tensor:
     """Index of the image token in which a box's centre lies."""
-    center = (boxes[..., :2] + boxes[..., 2:]) / 2 * architecture.CELLS
-    column, row = center.clamp(0, architecture.CELLS - 1e-3).long().unbind(-1)
-    return row * architecture.CELLS + column
+    sides = torch.tensor(grid)
+    center = ((boxes[..., :2] + boxes[..., 2:]) / 2 * sides).long().clamp(min=0)
+    column, row = torch.minimum(center, sides - 1).unbind(-1)
+    return row * grid[0] + column

@@ -1,6 +1,6 @@
 """Copies a trained checkpoint into the package and writes its model card from what was measured.
 
-    python experiments/train_tiny/card.py --checkpoint build/tiny_internvl3
+    python experiments/train_tiny/card.py --model tiny_internvl3
 
 Needs the checkpoint's `evaluation.json` (evaluate.py) and `training.json` and `log.csv` (train.py).
 """
@@ -11,6 +11,7 @@ import argparse
 import csv
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,65 @@ KINDS = ("all", "attribute", "relation", "ordinal", "negation")
 GOAL, GOAL_KIND = 0.85, 0.75
 
 
-def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str:
-    """The model card; every number comes from the two files."""
-    first = training["stages"][0]["arguments"]
-    lines = [
-        "# tiny_internvl3",
-        "",
-        f"An InternVL checkpoint of {training['parameters'] / 1e6:.1f}M parameters ({size / 1e6:.1f} MB, half"
-        " precision) that grounds referring expressions on drawn shapes (`data=shapes`), so that the real"
-        " transformers path runs in seconds without hub, key or GPU. It knows nothing else: on photographs"
-        " and on other words its answers mean nothing.",
-        "",
-        "## How it is asked and answers",
-        "",
+@dataclass(frozen=True)
+class Family:
+    """What a card says that was not measured."""
+
+    kind: str
+    asked: str
+    """How it is asked and answers."""
+    script: str
+    losses: str
+
+
+FAMILIES = {
+    "tiny_internvl3": Family(
+        "An InternVL",
         "InternVL3's prompt, picture first; the answer is `[[x1, y1, x2, y2]]` in thousandths of the"
         " picture's sides, in steps of 10. Its tokenizer is its own: byte-level BPE, with one token for each"
         " coordinate and one for each fixed part of the prompt. Pictures are stretched to 128 × 128"
         " pixels, 8 × 8 image tokens, never tiled.",
+        "train.py",
+        "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
+        " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
+        " attention head of two layers should look (the referent; below it the landmark). Those read-outs are"
+        " not in the checkpoint.",
+    ),
+    "tiny_qwen2_5_vl": Family(
+        "A Qwen2.5-VL",
+        "The prompt of `model=qwen2_5_vl`, picture first; the answer is Qwen's fenced JSON with `bbox_2d` in"
+        " absolute pixels of the resized picture, in steps of 2, and always the label `object`. Its tokenizer"
+        " is its own: byte-level BPE, with one token for each coordinate and for the fixed parts of prompt"
+        " and answer. Pictures are resized to at most 18,000 pixels, sides to multiples of 16: drawn ones to"
+        " 128 × 128, 144 × 112 or 112 × 144, one image token for 16 × 16 pixels. What differs from the"
+        " real ones in the configuration: patches of 16 that are not merged, all vision layers look at the"
+        " whole picture, and M-RoPE's base and shares are such that rows and columns of so small a picture"
+        " can be told apart.",
+        "qwen_train.py",
+        "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
+        " losses say what lies in each image token and how far its edges are from the token's middle (vision"
+        " tower), where in the picture the token is (after the first decoder layer), where the object's edges"
+        " are (after the second), and where one attention head of two layers should look (the referent; below"
+        " it the landmark). Those read-outs are not in the checkpoint.",
+    ),
+}
+
+
+def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str:
+    """The model card; every measured number comes from the two files."""
+    family = FAMILIES[name]
+    first = training["stages"][0]["arguments"]
+    lines = [
+        f"# {name}",
+        "",
+        f"{family.kind} checkpoint of {training['parameters'] / 1e6:.1f}M parameters ({size / 1e6:.1f} MB,"
+        " half precision) that grounds referring expressions on drawn shapes (`data=shapes`), so that the"
+        " real transformers path runs in seconds without hub, key or GPU. It knows nothing else: on"
+        " photographs and on other words its answers mean nothing.",
+        "",
+        "## How it is asked and answers",
+        "",
+        family.asked,
         "",
         "## Accuracy",
         "",
@@ -72,16 +115,14 @@ def card(evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str
         "",
         "## Training",
         "",
-        f"`experiments/train_tiny/train.py`, {training['steps']:,} steps in {training['minutes']:.0f} minutes"
-        f" on one thread of a two-core machine that others used too, seed {first['seed']}, on"
-        f" {training['scenes']:,} drawn scenes with {training['expressions']:,} expressions"
+        f"`experiments/train_tiny/{family.script}`, {training['steps']:,} steps in"
+        f" {training['minutes']:.0f} minutes on one thread of a two-core machine that others used too,"
+        f" seed {first['seed']}, on {training['scenes']:,} drawn scenes with"
+        f" {training['expressions']:,} expressions"
         " (`scenes.py`). `curve.png` shows the losses and the accuracy on held-out training scenes (true"
         " coordinates before each given).",
         "",
-        "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
-        " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
-        " attention head of two layers should look (the referent; below it the landmark). Those read-outs are"
-        " not in the checkpoint.",
+        family.losses,
         "",
         *stages(training["stages"]),
         training.get("note", ""),
@@ -152,19 +193,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--checkpoint", type=Path, default=Path("build/tiny_internvl3"))
-    parser.add_argument("--name", default="tiny_internvl3")
+    parser.add_argument("--model", choices=sorted(FAMILIES), default="tiny_internvl3")
+    parser.add_argument("--checkpoint", type=Path, help="default: build/<model>")
     args = parser.parse_args()
-    folder = PACKAGE / args.name
+    checkpoint, folder = args.checkpoint or Path("build") / args.model, PACKAGE / args.model
     folder.mkdir(parents=True, exist_ok=True)
     for name in SHIPPED:
-        shutil.copyfile(args.checkpoint / name, folder / name)
+        shutil.copyfile(checkpoint / name, folder / name)
     evaluation, training = (
         json.loads((folder / f"{name}.json").read_text()) for name in ("evaluation", "training")
     )
     size = (folder / "model.safetensors").stat().st_size
-    (folder / "README.md").write_text(card(evaluation, training, size), encoding="utf-8")
-    curve(args.checkpoint / "log.csv", folder / "curve.png")
+    (folder / "README.md").write_text(card(args.model, evaluation, training, size), encoding="utf-8")
+    curve(checkpoint / "log.csv", folder / "curve.png")
     print((folder / "README.md").read_text())
 
 

@@ -1,6 +1,6 @@
 """Measures a checkpoint on held-out scenes, through the harness's own path, and writes its card's numbers.
 
-    python experiments/train_tiny/evaluate.py --checkpoint build/tiny_internvl3 --n 1000
+    python experiments/train_tiny/evaluate.py --model tiny_internvl3 --n 1000
 
 Three conditions on the same examples: the expression, its words in a random order, and "the one".
 Intervals are Wilson's, which ignore that some images carry several expressions; Δ's is clustered.
@@ -28,11 +28,11 @@ HELD_OUT_SEED = 20_261_130
 """Not used in training (whose generators are keyed by "train"), nor in any other measurement."""
 
 
-def spec_of(checkpoint: Path) -> ModelSpec:
-    """conf/model/tiny_internvl3.yaml with another checkpoint."""
+def spec_of(model: str, checkpoint: Path) -> ModelSpec:
+    """conf/model/<model>.yaml with another checkpoint."""
     from refadv_ablate.assets import build, compose
 
-    return build(compose(["model=tiny_internvl3", f"model.checkpoint={checkpoint}"]).model)
+    return build(compose([f"model={model}", f"model.checkpoint={checkpoint}"]).model)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
@@ -68,14 +68,14 @@ def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition
     for request, reply in engine.answer(requests):
         example = request.perturbed.original
         size = example.image.size()
-        answer = read(reply, spec.dialect, spec.frame, Seen(size, size)).answer
+        answer = read(reply, spec.dialect, spec.frame, Seen(size, size, reply.processed)).answer
         found[example.id] = iou(answer, example.target) if isinstance(answer, Box) else 0.0
     return found
 
 
-def measure(checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
+def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
     """All numbers of the card."""
-    spec = spec_of(checkpoint)
+    spec = spec_of(model, checkpoint)
     engine = Transformers(spec=spec)
     examples = list(Shapes(n=n, seed=seed))
     hits, mean = {}, {}
@@ -115,12 +115,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--checkpoint", type=Path, default=Path("build/tiny_internvl3"))
+    parser.add_argument("--model", default="tiny_internvl3")
+    parser.add_argument("--checkpoint", type=Path, help="default: build/<model>")
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=HELD_OUT_SEED)
     args = parser.parse_args()
-    found = measure(args.checkpoint, args.n, args.seed)
-    (args.checkpoint / "evaluation.json").write_text(json.dumps(found, indent=1))
+    checkpoint = args.checkpoint or Path("build") / args.model
+    found = measure(args.model, checkpoint, args.n, args.seed)
+    (checkpoint / "evaluation.json").write_text(json.dumps(found, indent=1))
     for condition, rows in found["acc50"].items():
         print(condition, {name: f"{row['acc50']:.3f} (n {row['n']})" for name, row in rows.items()})
     print(found["delta"], found["mean_iou"])

@@ -46,19 +46,28 @@ class Look:
     found: dict[int, Tensor]
 
 
-def decode(model: Any, prefix: Tensor, suffix: Tensor, asked: Tensor, look: Look | None = None) -> Tensor:
+def decode(
+    model: Any,
+    prefix: Tensor,
+    suffix: Tensor,
+    asked: Tensor,
+    look: Look | None = None,
+    places: Tensor | None = None,
+) -> Tensor:
     """Final hidden states (batch, count, asked, width) at the suffix positions `asked`.
 
     prefix (batch, length, width) is causal; each suffix (batch, count, length, width) sees the prefix
     and itself and goes on counting positions where the prefix ended, as if it were the only one. The
-    last layer computes what is asked for and no more.
+    last layer computes what is asked for and no more. places: positions of the prefix, (length) or
+    M-RoPE's (3, length); default: 0, 1, 2, …
     """
     decoder = model.model.language_model
     batch, count, length, width = suffix.shape
     size = prefix.shape[1]
     x = torch.cat([prefix, suffix.flatten(1, 2)], dim=1)
-    positions = torch.cat([torch.arange(size), (size + torch.arange(length)).repeat(count)])
-    cos, sin = (part[0] for part in decoder.rotary_emb(x, positions[None]))
+    places = torch.arange(size) if places is None else places
+    rest = (places.max() + 1 + torch.arange(length)).repeat(count).expand(*places.shape[:-1], -1)
+    cos, sin = (part[0] for part in decoder.rotary_emb(x, torch.cat([places, rest], -1).unsqueeze(-2)))
     mask = torch.cat(
         [torch.ones(length, size, dtype=torch.bool), torch.ones(length, length).tril().bool()], 1
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import qwen_architecture
 from PIL import Image
 
 from refadv_ablate import seeding
@@ -20,6 +21,7 @@ from refadv_ablate.data.shapes.drawing import render
 from refadv_ablate.data.shapes.language import KINDS, Denotation, Relation, meanings
 from refadv_ablate.data.shapes.scene import COLOURS, FILLS, SHAPES, SIZES, Scene, draw_scene
 from refadv_ablate.data.shapes.wording import say
+from refadv_ablate.types import Resize
 
 QUOTA = {"attribute": 5, "relation": 9, "ordinal": 5, "negation": 6}
 """At most so many expressions of a kind on one training scene."""
@@ -55,9 +57,14 @@ def describe(scene: Scene) -> list[list[float]]:
     ]  # fmt: skip
 
 
-def chunk(seed: int, number: int, count: int, side: int) -> tuple[np.ndarray, list[Any]]:
-    """Pictures (count, side, side, 3) uint8 and their descriptions."""
-    pictures, rows = np.empty((count, side, side, 3), np.uint8), []
+def chunk(
+    seed: int, number: int, count: int, side: int, resize: Resize | None = None
+) -> tuple[np.ndarray, list[Any]]:
+    """Pictures (count, side, side, 3) uint8 and their descriptions.
+
+    Pictures are stretched to the square, or resized by the rule and put in its top left corner.
+    """
+    pictures, rows = np.zeros((count, side, side, 3), np.uint8), []
     for k in range(count):
         rng = seeding.generator(seed, "train", number, k)
         while True:
@@ -65,26 +72,31 @@ def chunk(seed: int, number: int, count: int, side: int) -> tuple[np.ndarray, li
             said = expressions(rng, scene)
             if len(said) >= 6:
                 break
-        pictures[k] = np.asarray(render(scene).resize((side, side), Image.Resampling.BICUBIC))
-        rows.append({"items": describe(scene), "said": said})
+        size = resize(scene.size) if resize else (side, side)
+        picture = render(scene).resize(size, Image.Resampling.BICUBIC)
+        pictures[k, : size[1], : size[0]] = np.asarray(picture)
+        rows.append({"items": describe(scene), "said": said, "size": size})
     return pictures, rows
 
 
 def main() -> None:
     """Writes chunks until there are enough; chunks that are there already are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("build/tiny_scenes"))
+    parser.add_argument("--out", type=Path, help="default: build/tiny_scenes or build/tiny_scenes_qwen")
+    parser.add_argument("--qwen", action="store_true", help="pictures as Qwen2.5-VL's processor sees them")
     parser.add_argument("--scenes", type=int, default=29_000)
     parser.add_argument("--chunk", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--side", type=int, default=128)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
+    out = args.out or Path("build/tiny_scenes_qwen" if args.qwen else "build/tiny_scenes")
+    side, resize = (qwen_architecture.ROOM, qwen_architecture.RESIZE) if args.qwen else (args.side, None)
+    out.mkdir(parents=True, exist_ok=True)
     for number in range(-(-args.scenes // args.chunk)):
-        path = args.out / f"scenes-{args.seed}-{number:03d}"
+        path = out / f"scenes-{args.seed}-{number:03d}"
         if path.with_suffix(".json").exists():
             continue
-        pictures, rows = chunk(args.seed, number, args.chunk, args.side)
+        pictures, rows = chunk(args.seed, number, args.chunk, side, resize)
         np.save(path.with_suffix(".npy"), pictures)
         path.with_suffix(".json").write_text(json.dumps(rows))
         print(path, flush=True)

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import architecture
-import forward
 import numpy as np
 import torch
 from bank import KINDS, Bank, load
 from card import curve
 from losses import Trainer
+from torch import Tensor
 
 VISION, SHARP, DECAY = 0.09, 0.46, 0.6
 """Shares of the run: the end of vision alone, targets at their sharpest, the rate begins to fall."""
@@ -39,12 +39,15 @@ SAVE_EVERY = 500
 
 def main() -> None:
     """Trains for so many steps, or minutes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    Run(arguments(__doc__, Path("build/tiny_scenes"), Path("build/tiny_internvl3"))).go()
+
+
+def arguments(about: str | None, scenes: Path, out: Path) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--scenes", type=Path, default=Path("build/tiny_scenes"))
-    add("--out", type=Path, default=Path("build/tiny_internvl3"))
+    add("--scenes", type=Path, default=scenes)
+    add("--out", type=Path, default=out)
     add("--seed", type=int, default=0)
     add("--steps", type=int, default=5400)
     add("--minutes", type=float, help="instead of --steps; how far it gets depends on the machine")
@@ -61,7 +64,7 @@ def main() -> None:
     add("--vision-width", type=int, default=128)
     add("--vision-depth", type=int, default=4)
     add("--chunks", type=int, help="how many of the chunks of scenes to use; default: all")
-    Run(parser.parse_args()).go()
+    return parser.parse_args()
 
 
 def learning_rate(step: int, done: float, peak: float) -> float:
@@ -91,9 +94,14 @@ def build(args: argparse.Namespace) -> tuple[Trainer, Bank]:
 class Run:
     """One run: model, data, optimizer and how far it is."""
 
+    build = staticmethod(build)
+    processor = staticmethod(architecture.processor)
+    blur = 1.0
+    """Widens or narrows the soft targets."""
+
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.trainer, self.bank = build(args)
+        self.trainer, self.bank = self.build(args)
         self.rng = torch.Generator().manual_seed(args.seed)
         self.usable = len(self.bank.pictures) - HELD_OUT
         self.weights = [*self.trainer.model.parameters(), *self.trainer.heads.parameters()]
@@ -128,7 +136,7 @@ class Run:
                 window.append(self.one_step(vision_only))
                 if self.step % 50 == 0:
                     full = self.step % self.args.check == 0 and not vision_only
-                    scores = accuracy(self.trainer, self.bank, self.usable, self.look_at) if full else {}
+                    scores = self.accuracy() if full else {}
                     report(window, scores, self.step, self.minutes, self.look_at, writer)
                     log.flush()
                     window = []
@@ -143,22 +151,44 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.done, args.lr)
         size = args.batch * 4 if vision_only else args.batch + args.extra
-        if self.at + size > self.usable:
-            self.order, self.at = torch.randperm(self.usable, generator=self.rng), 0
-        scenes = self.order[self.at : self.at + size]
+        scenes = self.draw(size)
         if vision_only:
             batch = self.bank.batch(scenes, 1, self.rng)
         else:
             batch = self.bank.batch(scenes[: args.batch], args.count, self.rng, scenes[args.batch :])
         look_at = {} if vision_only else self.look_at
-        found = self.trainer.step(batch, sharpness(self.done), look_at, self.optimizer, self.weights)
-        self.at, self.step = self.at + size, self.step + 1
+        found = self.trainer.step(
+            batch, self.blur * sharpness(self.done), look_at, self.optimizer, self.weights
+        )
+        self.step += 1
         return found
+
+    def draw(self, size: int) -> Tensor:
+        """The next scenes of a random order of all."""
+        if self.at + size > self.usable:
+            self.order, self.at = torch.randperm(self.usable, generator=self.rng), 0
+        self.at += size
+        return self.order[self.at - size : self.at]
+
+    @torch.no_grad()
+    def accuracy(self) -> dict[str, float]:
+        """Share of held-out expressions hit at IoU 0.5, the true coordinates before each given."""
+        rng = torch.Generator().manual_seed(0)
+        hits, kinds = [], []
+        for group in self.bank.alike(torch.arange(self.usable, len(self.bank.pictures))):
+            for part in group.split(20):
+                batch = self.bank.batch(part, 6, rng)
+                x = self.trainer.cells(batch)
+                hits.append(self.trainer.answer_losses(x, batch, 1.0, self.look_at)["hit"].flatten())
+                kinds.append(batch["kind"].flatten())
+        hit, kind = torch.cat(hits), torch.cat(kinds)
+        by_kind = {name: hit[kind == k].mean().item() for k, name in enumerate(KINDS)}
+        return {"all": hit.mean().item(), **by_kind}
 
     def save(self) -> None:
         """The checkpoint as it is now, the facts about it, and all that is needed to go on."""
         out = self.args.out
-        architecture.save(self.trainer.model, self.trainer.tokens, out)
+        architecture.save(self.trainer.model, self.processor(self.trainer.tokens), out)
         facts = {
             "stages": self.stages,
             "steps": self.step,
@@ -195,7 +225,7 @@ def decisive(args: argparse.Namespace) -> dict[str, Any]:
     return {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "check")}
 
 
-COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target")
+COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target", "offsets", "place")
 
 
 def report(
@@ -211,20 +241,6 @@ def report(
     writer.writerow([step, round(minutes, 2), *(n if n == "" else round(n, 4) for n in numbers)])
     line = " ".join(f"{k} {mean[k]:.3f}" for k in (*COLUMNS, "hit") if k in mean)
     print(f"{step} {minutes:.1f}min {line} {({k: round(v, 3) for k, v in scores.items()}) or ''}", flush=True)
-
-
-@torch.no_grad()
-def accuracy(trainer: Trainer, bank: Bank, usable: int, look_at: dict[int, str]) -> dict[str, float]:
-    """Share of held-out expressions hit at IoU 0.5, the true coordinates before each given."""
-    rng = torch.Generator().manual_seed(0)
-    hits, kinds = [], []
-    for part in torch.arange(usable, len(bank.pictures)).split(20):
-        batch = bank.batch(part, 6, rng)
-        x = forward.cells(trainer.model, batch["pixels"])
-        hits.append(trainer.answer_losses(x, batch, 1.0, look_at)["hit"].flatten())
-        kinds.append(batch["kind"].flatten())
-    hit, kind = torch.cat(hits), torch.cat(kinds)
-    return {"all": hit.mean().item(), **{name: hit[kind == k].mean().item() for k, name in enumerate(KINDS)}}
 
 
 if __name__ == "__main__":
