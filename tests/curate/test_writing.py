@@ -65,9 +65,9 @@ def test_each_member_of_a_pair_becomes_a_target_with_its_own_phrases(fresh: Path
     status, asked = stage("compose", fresh, write)
     assert status == 0
     assert len(asked) == 6
-    first, second = question(asked[0]), question(asked[1])
-    assert "target: near the top; hard distractor: near the bottom" in first
-    assert "target: near the bottom; hard distractor: near the top" in second
+    texts = [question(one) for one in asked]  # in whatever order the calls arrived
+    assert sum("target: near the top; hard distractor: near the bottom" in text for text in texts) == 3
+    assert sum("target: near the bottom; hard distractor: near the top" in text for text in texts) == 3
     assert "response_format" in asked[0]
     items = load_items(fresh, load_scenes(fresh))
     assert len(items) == 24

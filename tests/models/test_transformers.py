@@ -302,6 +302,9 @@ def test_weights_that_cannot_be_had_are_one_quick_sentence(
 
     says(str(tmp_path / "none"), "no such folder")
     says(str(tmp_path), r"no config\.json")
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # whatever it was when the library was imported
     says("org/some-model", "HF_HUB_OFFLINE")
     folder = tmp_path / "odd"
     folder.mkdir()
