@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from refadv_ablate import __version__, assets, gpus, jobs, orphans, stats
+from refadv_ablate import __version__, assets, composed, gpus, jobs, orphans, stats
 from refadv_ablate.errors import UserError
 from refadv_ablate.jsonl import write_json
 from refadv_ablate.logged import censored
@@ -33,9 +33,9 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     config = assets.compose(assets.representative(words))
     if dry:
         return _list_cells(words, multirun)
-    settings = jobs.Settings.of(assets.plain(config))
+    settings = composed.Settings.of(assets.plain(config))
     if not multirun:
-        jobs.cells_of(jobs.parts_of(config))  # a mistake shows before anything is written
+        composed.cells_of(composed.parts_of(config))  # a mistake shows before anything is written
     _check_writable(settings.out)
     tracker = tracker_of(config)
     tracker.prepare()
@@ -67,7 +67,7 @@ def _run(config: Any, words: Sequence[str], multirun: bool, command: str, sweep:
         tracker.fail_cell(parent, str(error) or type(error).__name__)
         raise
     finally:
-        jobs.release()
+        composed.release()
     return max(finish(sweep, tracker, parent), 0 if whole else 1)
 
 
@@ -234,7 +234,7 @@ def _list_cells(words: Sequence[str], multirun: bool) -> int:
     total = lacking = 0
     for combination in product(*choices):
         try:
-            cells = jobs.cells_of(jobs.parts_of(assets.compose(list(combination))))
+            cells = composed.cells_of(composed.parts_of(assets.compose(list(combination))))
         except UserError as error:  # such as data that isn't there yet
             print(f"{'not ready':<11} {' '.join(combination)}: {error}")
             lacking += 1

@@ -91,7 +91,7 @@ def write(draws: Iterable[Draw], label: str, path: Path, show: int = 0, overwrit
 def run(cfg: Any) -> int:
     """The command: reads data, perturb, seed, limit, out and command.{to,show} of the composed config."""
     from refadv_ablate import assets
-    from refadv_ablate.jobs import Settings
+    from refadv_ablate.composed import Settings
     from refadv_ablate.run import examples
 
     config = assets.plain(cfg)

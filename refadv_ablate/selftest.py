@@ -221,7 +221,7 @@ def run(cfg: Any) -> int:
 
 
 def _checks(options: Mapping[str, Any]) -> Iterator[Check]:
-    from refadv_ablate import assets, jobs
+    from refadv_ablate import assets, composed
 
     operators = ",".join(options["operators"])
     words = [
@@ -232,7 +232,7 @@ def _checks(options: Mapping[str, Any]) -> Iterator[Check]:
     ]
     subjects = []
     for name, expected in options["expected"].items():
-        parts = jobs.parts_of(assets.compose([*words, f"model={name}"]))
+        parts = composed.parts_of(assets.compose([*words, f"model={name}"]))
         model = assets.build(parts.engine, "model.engine", spec=parts.spec)
         subjects.append(Subject(name, parts.spec, parts.style, model, expected))
     yield from selftest(subjects, parts.operators, parts.data, int(options["seed"]))

@@ -134,7 +134,7 @@ def _run(words: Sequence[str], settings: Audit, out: Path) -> list[Comparison]:
     """The main job on one set; its comparisons."""
     from refadv_ablate import assets
     from refadv_ablate.cli import INTERRUPTED, main
-    from refadv_ablate.jobs import cells_of, parts_of
+    from refadv_ablate.composed import cells_of, parts_of
     from refadv_ablate.records import load
 
     every = [f"perturb=[{','.join(settings.perturb)}]", f"out={out}", *words, *settings.run]

@@ -41,10 +41,10 @@ def from_store(config: Any) -> Cell:
 
     Raises UserError where the store has none of its answers.
     """
-    from refadv_ablate import jobs
+    from refadv_ablate import composed
 
-    parts = jobs.parts_of(config)
-    model = jobs.model_of(parts)
+    parts = composed.parts_of(config)
+    model = composed.model_of(parts)
     if not getattr(model, "durable", True):
         raise UserError(
             f"{parts.spec.name} answers anew each time and keeps nothing in the store; use source=files"
