@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -44,10 +45,12 @@ def parts(arm: Arm, by: str) -> list[tuple[str, Mask]]:
 
 def _by_label(values: NDArray[np.object_]) -> list[tuple[str, Mask]]:
     known = np.array([value not in (None, UNKNOWN) for value in values], bool)
-    names, counts = np.unique(values[known].astype(str), return_counts=True)
+    # counted as Python's strings: numpy's own drop a NUL at the end
+    counts = Counter(values[known])
+    names = sorted(counts)
     shown = set(names)
     if len(names) > MAX_PARTS:
-        shown = set(names[np.lexsort((names, -counts))][: MAX_PARTS - 1])
+        shown = set(sorted(names, key=lambda name: (-counts[name], name))[: MAX_PARTS - 1])
     found = [(str(name), np.asarray(values == name, bool)) for name in names if name in shown]
     rest = len(names) - len(shown)
     if rest:

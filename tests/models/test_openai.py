@@ -187,7 +187,7 @@ def test_what_no_retry_mends_ends_the_run_at_once(failure: Fail, words: str) -> 
 def test_a_run_whose_first_answers_all_fail_aborts(failure: Fail) -> None:
     with Server(lambda n, body: failure) as server:
         model = engine(server, concurrency=2, attempts=2, first_failures=4)
-        with pytest.raises(ModelUnavailable, match=r"the first 4 requests .* nothing was scored"):
+        with pytest.raises(ModelUnavailable, match=r"the first \d+ requests .* nothing was scored"):
             for _, reply in model.answer(ask(n) for n in range(1000)):
                 assert reply.finish == "error"
     assert server.calls < 60
