@@ -111,6 +111,7 @@ def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: 
         " expressions: it never saw such text. Its bow Δ is lost information and unfamiliar text together;"
         " the symbolic `listener` shows the first alone.",
         f"- Mean IoU on the original expressions: {evaluation['mean_iou']['original']:.3f}.",
+        *no_box(evaluation.get("no_box", {})),
         f"- {goal(table['original'])}",
         "",
         "## Training",
@@ -151,6 +152,12 @@ def share(row: dict[str, Any]) -> str:
     """78.1 (75.4–80.6)."""
     low, high = row["interval"]
     return f"{100 * row['acc50']:.1f} ({100 * low:.1f}–{100 * high:.1f})"
+
+
+def no_box(shares: dict[str, float]) -> list[str]:
+    """How many answers were no box in the dialect, where it was counted."""
+    told = ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items())
+    return [f"- Answers that are no well-formed box, counted as misses: {told}."] if told else []
 
 
 def goal(rows: dict[str, Any]) -> str:

@@ -62,14 +62,14 @@ def perturbed(examples: list[Example], condition: str) -> list[Perturbed]:
 
 
 def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition: str) -> dict[str, float]:
-    """IoU by example id; an answer without a box scores 0."""
+    """IoU by example id, −1 for an answer without a box."""
     requests = [prompts.build(spec, "direct", item, condition, 0) for item in items]
     found = {}
     for request, reply in engine.answer(requests):
         example = request.perturbed.original
         size = example.image.size()
         answer = read(reply, spec.dialect, spec.frame, Seen(size, size, reply.processed)).answer
-        found[example.id] = iou(answer, example.target) if isinstance(answer, Box) else 0.0
+        found[example.id] = iou(answer, example.target) if isinstance(answer, Box) else -1.0
     return found
 
 
@@ -78,11 +78,12 @@ def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
     spec = spec_of(model, checkpoint)
     engine = Transformers(spec=spec)
     examples = list(Shapes(n=n, seed=seed))
-    hits, mean = {}, {}
+    hits, mean, no_box = {}, {}, {}
     for condition in (ORIGINAL, "bow", "fixed"):
         found = ask(engine, spec, perturbed(examples, condition), condition)
         values = np.array([found[example.id] for example in examples])
-        hits[condition], mean[condition] = values >= 0.5, float(values.mean())
+        hits[condition], mean[condition] = values >= 0.5, float(values.clip(min=0).mean())
+        no_box[condition] = float((values < 0).mean())
     groups = {"all": np.ones(n, bool)}
     for name in ("attribute", "relation", "ordinal", "negation"):
         groups[name] = np.array([example.attributes["kind"] == name for example in examples])
@@ -106,6 +107,7 @@ def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
     anything = float(np.mean([1 / len(example.candidates) for example in examples]))
     return {
         "seed": seed, "n": n, "images": len(set(images)), "acc50": table, "delta": deltas, "mean_iou": mean,
+        "no_box": no_box,
         "chance_same_category": chance, "chance_any_object": anything,
     }  # fmt: skip
 

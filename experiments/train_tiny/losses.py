@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import architecture
 import forward
@@ -31,6 +31,8 @@ class Heads(nn.Module):
 
 class Trainer:
     """One model, its losses and its data."""
+
+    look_weights: ClassVar = {"landmark": 0.4, "target": 0.4}
 
     def __init__(self, model: Any, tokens: Any, device: str = "cpu") -> None:
         self.model, self.tokens, self.device = model, tokens, device
@@ -91,8 +93,8 @@ class Trainer:
             found |= self.answer_losses(x[: len(batch["tokens"])], batch, sigma, look_at)
         loss = sum(weight * found[name] for name, weight in WEIGHTS.items() if name in found)
         if look_at:
-            looks = sum(found[f"look_{layer}"] for layer in look_at)
-            loss = loss * 0.5 + found["answer"] + found["form"] + 0.4 * looks
+            looks = sum(self.look_weights[what] * found[f"look_{layer}"] for layer, what in look_at.items())
+            loss = loss * 0.5 + found["answer"] + found["form"] + looks
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(weights, 1.0)
@@ -134,6 +136,13 @@ class Trainer:
         found["hit"] = (iou(guess, batch["box"]) >= 0.5).float()
         return found
 
+    def target_rows(self, steps: Tensor, start: Tensor, lengths: Tensor) -> Tensor:
+        """Weights of the rows that should look at the referent: from the tail on, up to the third number.
+
+        start: where the tail begins; lengths: where the answer does.
+        """
+        return (steps >= start) & (steps < lengths + 3)
+
     def look_loss(self, attention: Tensor, batch: dict[str, Tensor], what: str, width: int) -> Tensor:
         """−log of the attention on the referent's (or landmark's) token and its neighbours' share.
 
@@ -143,7 +152,7 @@ class Trainer:
         lengths = batch["lengths"][..., None]
         start = lengths - len(self.tail)
         if what == "target":
-            rows, cell = (steps >= start) & (steps < lengths + 3), batch["target_cell"]
+            rows, cell = self.target_rows(steps, start, lengths), batch["target_cell"]
         else:
             rows, cell = (steps >= start - 1) & (steps < lengths), batch["mark_cell"]
             rows = rows & (cell >= 0)[..., None]

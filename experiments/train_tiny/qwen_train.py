@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import qwen_architecture as architecture
 import qwen_forward as forward
@@ -41,6 +41,8 @@ class QwenHeads(Heads):
 class QwenTrainer(Trainer):
     """One model and its losses."""
 
+    look_weights: ClassVar = {"landmark": 0.4, "target": 1.0}
+
     def __init__(self, model: Any, tokens: Any) -> None:
         self.model, self.tokens = model, tokens
         self.heads = QwenHeads(model.config.text_config.hidden_size, architecture.BINS)
@@ -66,6 +68,15 @@ class QwenTrainer(Trainer):
         before, after = (embed(ids)[None].expand(len(x), -1, -1) for ids in (self.before, self.after))
         places = forward.places(self.image_at, batch["grid"], len(self.after))
         return torch.cat([before, x, after], 1), places
+
+    def target_rows(self, steps: Tensor, start: Tensor, lengths: Tensor) -> Tensor:
+        """The expression's last token and the tail; what follows counts little.
+
+        The tail is one token here, and once a coordinate is given its object is found by that alone, so
+        that with equal weights the rows of the answer hide that the words are not understood.
+        """
+        told = (steps >= lengths) & (steps < lengths + 3)
+        return ((steps >= start - 1) & (steps < lengths)) + 0.15 * told
 
     def vision_loss(self, x: Tensor, batch: dict[str, Any], sigma: float) -> dict[str, Tensor]:
         """What lies in each image token; from the decoder's first layers on, where."""

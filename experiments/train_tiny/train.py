@@ -222,7 +222,8 @@ class Run:
 
 def decisive(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments that decide the outcome: no folders."""
-    return {k: v for k, v in vars(args).items() if k not in ("scenes", "out", "resume", "check")}
+    idle = ("scenes", "out", "resume", "check", *(["steps"] if args.minutes else []))
+    return {k: v for k, v in vars(args).items() if k not in idle}
 
 
 COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target", "offsets", "place")
