@@ -45,13 +45,15 @@ def parts(arm: Arm, by: str) -> list[tuple[str, Mask]]:
 
 def _by_label(values: NDArray[np.object_]) -> list[tuple[str, Mask]]:
     known = np.array([value not in (None, UNKNOWN) for value in values], bool)
-    # counted as Python's strings: numpy's own drop a NUL at the end
+    # compared as Python's strings: numpy's own drop a NUL at the end
     counts = Counter(values[known])
     names = sorted(counts)
     shown = set(names)
     if len(names) > MAX_PARTS:
         shown = set(sorted(names, key=lambda name: (-counts[name], name))[: MAX_PARTS - 1])
-    found = [(str(name), np.asarray(values == name, bool)) for name in names if name in shown]
+    place = {name: at for at, name in enumerate(names)}
+    codes = np.array([place.get(value, -1) for value in values])
+    found = [(str(name), codes == place[name]) for name in names if name in shown]
     rest = len(names) - len(shown)
     if rest:
         others = known & np.array([value not in shown for value in values], bool)

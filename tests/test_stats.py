@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from refadv_ablate import inference, slices, stats
@@ -414,6 +414,8 @@ def test_distractor_bins_are_those_of_the_benchmark_and_nothing_is_dropped():
         st.one_of(st.none(), st.floats(0, 1e4), st.booleans(), st.text(max_size=5)), min_size=1, max_size=60
     )
 )
+@example(values=["\x00"])
+@example(values=["a", "a\x00", None])
 @settings(deadline=None)
 def test_every_example_is_in_exactly_one_part(values):
     arm = Arm(record(str(i), attributes={"x": v} if v is not None else {}) for i, v in enumerate(values))
