@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.data.columns import Columns
-from refadv_ablate.data.conventions import Convention
 from refadv_ablate.data.rows import Place, Row
+from refadv_ablate.data.tables import OfColumns
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Json
 
@@ -20,7 +20,7 @@ TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(OfColumns):
     """Rows of a hub data set. Never chosen by itself: `data.form=hub` or the id as data.path asks for it.
 
     split: the hub's name of the split, with {split}. mixed: split → what is known against it.
@@ -32,16 +32,6 @@ class Hub:
     split_by: str = ""
     mixed: Mapping[str, str] | None = None
 
-    @property
-    def boxes(self) -> Convention:
-        """How boxes are written."""
-        return self.columns.boxes
-
-    @property
-    def has_images(self) -> bool:
-        """Whether images come with it."""
-        return self.columns.has_images
-
     def found(self, place: Place) -> tuple[Path, ...]:
         """No files: the rows are elsewhere."""
         return ()
@@ -49,14 +39,6 @@ class Hub:
     def lacks(self, place: Place) -> tuple[str, ...]:
         """Nothing."""
         return ()
-
-    def refusal(self, place: Place) -> str:
-        """Why this split can't be served."""
-        if self.mixed and place.split in self.mixed:
-            return self.mixed[place.split]
-        if self.split_by and place.split_by not in ("", self.split_by):
-            return f"its splits are those of {self.split_by}, not of {place.split_by}"
-        return ""
 
     def fingerprint(self, place: Place) -> Mapping[str, Json]:
         """Id, the commit that the revision means now, and the split."""

@@ -28,17 +28,14 @@ def missing_shards(paths: Sequence[Path]) -> tuple[str, ...]:
     return tuple(name for name in wanted if name not in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of rows. files: alternatives, with {split}; the first that exists is read.
+class OfColumns:
+    """What forms of rows share, on disk or on the hub: columns, and whose splits they can serve."""
 
-    split_by: whose splits the files follow. mixed: split → what is known against it.
-    """
+    __slots__ = ()
 
     columns: Columns
-    files: tuple[str, ...] = ()
-    split_by: str = ""
-    mixed: Mapping[str, str] | None = None
+    split_by: str
+    mixed: Mapping[str, str] | None
 
     @property
     def boxes(self) -> Convention:
@@ -49,6 +46,27 @@ class Table:
     def has_images(self) -> bool:
         """Whether images come with it."""
         return self.columns.has_images
+
+    def refusal(self, place: Place) -> str:
+        """Why this split can't be served."""
+        if self.mixed and place.split in self.mixed:
+            return self.mixed[place.split]
+        if self.split_by and place.split_by not in ("", self.split_by):
+            return f"its splits are those of {self.split_by}, not of {place.split_by}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table(OfColumns):
+    """A table of rows. files: alternatives, with {split}; the first that exists is read.
+
+    split_by: whose splits the files follow. mixed: split → what is known against it.
+    """
+
+    columns: Columns
+    files: tuple[str, ...] = ()
+    split_by: str = ""
+    mixed: Mapping[str, str] | None = None
 
     def found(self, place: Place) -> tuple[Path, ...]:
         """The named file if its columns are these, else what matches below the folder."""
@@ -69,14 +87,6 @@ class Table:
     def lacks(self, place: Place) -> tuple[str, ...]:
         """Shards that are missing beside others."""
         return missing_shards(place.first(self.files)) if not place.path.is_file() else ()
-
-    def refusal(self, place: Place) -> str:
-        """Why this split can't be served."""
-        if self.mixed and place.split in self.mixed:
-            return self.mixed[place.split]
-        if self.split_by and place.split_by not in ("", self.split_by):
-            return f"its splits are those of {self.split_by}, not of {place.split_by}"
-        return ""
 
     def rows(self, place: Place) -> Iterator[Row]:
         """Rows in stored order, one per expression."""
