@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refadv_ablate import inference
-from refadv_ablate.inference import Clusters
+from refadv_ablate.statistics import inference
+from refadv_ablate.statistics.inference import Clusters
 
 EXAMPLES, IMAGES, RESAMPLES = 10_000, 4_000, 10_000
 GOAL = 20

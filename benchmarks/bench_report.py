@@ -23,9 +23,9 @@ GOAL_SECONDS = 3.0
 OURS = """
 import sys
 from refadv_ablate.report import formats, paper
-from refadv_ablate.report.run_report import OPERATORS
-from refadv_ablate.report.sources import from_files
-from refadv_ablate.report.study import study
+from refadv_ablate.report.pages.sweep_page import OPERATORS
+from refadv_ablate.report.loading.sources import from_files
+from refadv_ablate.report.loading.study import study
 (table,) = paper.build("table6", study(from_files([sys.argv[1]])), OPERATORS)
 text = formats.markdown(table)
 assert len(table.lines) == int(sys.argv[2]), len(table.lines)

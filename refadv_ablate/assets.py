@@ -281,9 +281,26 @@ def build(node: Any, where: str = "config", **extra: Any) -> Any:
     return node
 
 
+MOVED = {
+    "refadv_ablate.candidates": "refadv_ablate.prompting.candidates",
+    "refadv_ablate.curate.checks": "refadv_ablate.curate.generation.checks",
+    "refadv_ablate.curate.llm": "refadv_ablate.curate.generation.llm",
+    "refadv_ablate.data.families": "refadv_ablate.data.forms.families",
+    "refadv_ablate.frames": "refadv_ablate.parsing.frames",
+    "refadv_ablate.models.listener": "refadv_ablate.models.listeners.listener",
+    "refadv_ablate.parsing": "refadv_ablate.parsing.dialects",
+    "refadv_ablate.prompts": "refadv_ablate.prompting.prompts",
+    "refadv_ablate.protocol": "refadv_ablate.prompting.protocol",
+    "refadv_ablate.som": "refadv_ablate.prompting.som",
+    "refadv_ablate.tracking": "refadv_ablate.tracking.mlflow",
+}
+"""Modules that configs of version 0.1.0 name → where they are now, so that old result folders are read."""
+
+
 def locate(dotted: str, where: str) -> Callable[..., Any]:
-    """The class or function of this dotted name."""
+    """The class or function of this dotted name, or of the name that version 0.1.0 had for it."""
     module, _, name = dotted.rpartition(".")
+    module = MOVED.get(module, module)
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:

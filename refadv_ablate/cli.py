@@ -20,19 +20,22 @@ from refadv_ablate.errors import UserError, nearest
 PROGRAM = "refadv-ablate"
 COMMANDS = {
     "perturb": (
-        "refadv_ablate.perturbing",
+        "refadv_ablate.commands.perturb",
         "write the perturbed texts to a JSONL that can be read, edited, passed back",
     ),
-    "doctor": ("refadv_ablate.doctor", "ask a handful, overlay the boxes, show how the frame was read"),
-    "stats": ("refadv_ablate.dataset_stats", "statistics and figures of data sets"),
-    "report": ("refadv_ablate.report", "tables, figures and pages from runs or prediction files"),
-    "store": ("refadv_ablate.store_cli", "the prediction store: stats, export, prune, repair"),
+    "doctor": (
+        "refadv_ablate.commands.doctor",
+        "ask a handful, overlay the boxes, show how the frame was read",
+    ),
+    "stats": ("refadv_ablate.commands.stats", "statistics and figures of data sets"),
+    "report": ("refadv_ablate.commands.report", "tables, figures and pages from runs or prediction files"),
+    "store": ("refadv_ablate.commands.store", "the prediction store: stats, export, prune, repair"),
     "selftest": (
-        "refadv_ablate.selftest",
+        "refadv_ablate.commands.selftest",
         "controls with known answers, and the calibration of the intervals",
     ),
-    "power": ("refadv_ablate.power", "the smallest Δ that a planned run can detect"),
-    "ui": ("refadv_ablate.ui", "MLflow's pages on the right store"),
+    "power": ("refadv_ablate.statistics.power", "the smallest Δ that a planned run can detect"),
+    "ui": ("refadv_ablate.commands.ui", "MLflow's pages on the right store"),
 }
 FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")
 INTERRUPTED = 130
@@ -196,6 +199,6 @@ def _check(words: Sequence[str], multirun: bool) -> None:
 
 
 def _sweep(words: list[str], multirun: bool, dry: bool) -> int:
-    from refadv_ablate import launch
+    from refadv_ablate.running import launch
 
     return launch.run(words, multirun, _command([*(["-m"] if multirun else []), *words]), dry)

@@ -94,12 +94,12 @@ def test_help_and_mistakes_import_nothing_heavy(argv, tmp_path):
 
 
 def test_the_jobs_of_one_model_follow_each_other(capsys, tmp_path, monkeypatch):
-    from refadv_ablate import jobs
+    from refadv_ablate.running import job
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["refadv-ablate"])
     ran = []
-    monkeypatch.setattr(jobs, "execute", lambda config, *_: ran.append((config.model.name, *config.perturb)))
+    monkeypatch.setattr(job, "execute", lambda config, *_: ran.append((config.model.name, *config.perturb)))
     words = ["perturb=bow,fixed", "tracking=none", "model=listener,listener_unordered"]
     spoken(["-m", *words], capsys)
     expected = [(m, o) for m in ("listener", "listener-unordered") for o in ("bow", "fixed")]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from refadv_ablate.data.shapes.scene import COLOURS, FILLS, SHAPES, SIZES
-from refadv_ablate.models.hearing import listen
+from refadv_ablate.models.listeners.meaning import listen
 
 Grid = tuple[int, int]
 """Image tokens: columns, rows."""

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from perturbations import BagOfWords, Fixed
-from refadv_ablate import prompts, seeding
+from refadv_ablate import seeding
 from refadv_ablate.boxes import Box, iou
 from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.models.transformers import Transformers
-from refadv_ablate.parsing import read
+from refadv_ablate.parsing.dialects import read
+from refadv_ablate.prompting import prompts
 from refadv_ablate.types import ORIGINAL, Example, ModelSpec, Perturbed, Seen
 
 HELD_OUT_SEED = 20_261_130

@@ -6,7 +6,7 @@ from typing import Any
 
 from architecture import learnt, smooth_numbers, written
 
-from refadv_ablate.frames import SmartResize
+from refadv_ablate.parsing.frames import SmartResize
 
 PATCH = 16
 """Pixels along the side of an image token: patches are not merged."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from refadv_ablate.curate.settings import Audit
 from refadv_ablate.errors import UserError
-from refadv_ablate.jsonl import atomic
+from refadv_ablate.storage.jsonl import atomic
 from refadv_ablate.types import Comparison, Estimate
 
 METRIC = "acc50"
@@ -134,8 +134,8 @@ def _run(words: Sequence[str], settings: Audit, out: Path) -> list[Comparison]:
     """The main job on one set; its comparisons."""
     from refadv_ablate import assets
     from refadv_ablate.cli import INTERRUPTED, main
-    from refadv_ablate.composed import cells_of, parts_of
-    from refadv_ablate.records import load
+    from refadv_ablate.running.parts import cells_of, parts_of
+    from refadv_ablate.storage.records import load
 
     every = [f"perturb=[{','.join(settings.perturb)}]", f"out={out}", *words, *settings.run]
     status = main(every)

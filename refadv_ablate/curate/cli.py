@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -99,22 +98,3 @@ def run(stage: str, words: Sequence[str]) -> int:
 
     function: Callable[[Any, Any], int] = getattr(stages, stage)
     return function(stages.Common.of(config), config)
-
-
-def progress(setting: str, title: str) -> Callable[[int], None]:
-    """A line on the terminal that counts; nothing where there is none."""
-    shown = setting == "on" or (setting == "auto" and sys.stderr.isatty())
-
-    def heard(n: int) -> None:
-        if shown:
-            print(f"\r{title}: {n} ", end="", file=sys.stderr, flush=True)
-
-    return heard
-
-
-def relative(path: Path) -> str:
-    """As a person would type it from here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.curate.ledger import Ledger
-from refadv_ablate.models.budget import cost as priced
+from refadv_ablate.models.servers.budget import cost as priced
 from refadv_ablate.types import Price
 
 

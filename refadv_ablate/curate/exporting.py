@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from refadv_ablate.curate.items import Item
+from refadv_ablate.curate.annotation.items import Item
 from refadv_ablate.curate.settings import Export
-from refadv_ablate.data.files import digest as file_digest
+from refadv_ablate.data.forms.files import digest as file_digest
+from refadv_ablate.data.negation import negated
 from refadv_ablate.errors import UserError
-from refadv_ablate.jsonl import write_json, write_jsonl
-from refadv_ablate.negation import negated
 from refadv_ablate.seeding import generator
+from refadv_ablate.storage.jsonl import write_json, write_jsonl
 from refadv_ablate.types import Json
 
 

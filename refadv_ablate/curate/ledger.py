@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.errors import UserError
-from refadv_ablate.jsonl import to_line
+from refadv_ablate.storage.jsonl import to_line
 from refadv_ablate.types import Json
 
 

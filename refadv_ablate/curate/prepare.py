@@ -12,11 +12,11 @@ from refadv_ablate.boxes import Box, iou
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene
 from refadv_ablate.curate.sources import Instance, Picture, Source
+from refadv_ablate.data.images import FileImage, below
 from refadv_ablate.errors import ImageUnreadable, UserError
-from refadv_ablate.images import FileImage, below
+from refadv_ablate.prompting.som import reading_order
+from refadv_ablate.running.sweep import slugify
 from refadv_ablate.seeding import digest
-from refadv_ablate.som import reading_order
-from refadv_ablate.sweep import slugify
 
 SAME = 0.95
 """IoU from which two boxes of a category are one instance, annotated twice."""

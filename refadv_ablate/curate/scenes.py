@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from refadv_ablate.boxes import Box, Size
 from refadv_ablate.curate.ledger import Ledger
+from refadv_ablate.data.images import FileImage, below
 from refadv_ablate.errors import UserError
-from refadv_ablate.images import FileImage, below
 from refadv_ablate.types import Json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Scene:
 
     def marked(self) -> ImageRef:
         """The image with a number tag on each candidate."""
-        from refadv_ablate.som import Marked
+        from refadv_ablate.prompting.som import Marked
 
         return Marked(self.ref(), self.boxes)
 

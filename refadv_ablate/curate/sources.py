@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refadv_ablate.boxes import Box, Size
-from refadv_ablate.data.files import read_json
-from refadv_ablate.data.instances import load_instances
+from refadv_ablate.data.forms.files import read_json
+from refadv_ablate.data.forms.instances import load_instances
+from refadv_ablate.data.images import FileImage, below
 from refadv_ablate.errors import ImageUnreadable, UserError
-from refadv_ablate.images import FileImage, below
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate import __version__, assets
-from refadv_ablate.curate.agreement import agreement
-from refadv_ablate.curate.agreement import lines as agreement_lines
-from refadv_ablate.curate.answers import Outcome, outcomes, sheet
-from refadv_ablate.curate.cli import progress, relative
-from refadv_ablate.curate.items import Item, load_items
+from refadv_ablate.curate.annotation.agreement import agreement
+from refadv_ablate.curate.annotation.agreement import lines as agreement_lines
+from refadv_ablate.curate.annotation.answers import Outcome, outcomes, sheet
+from refadv_ablate.curate.annotation.items import Item, load_items
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene, load_scenes
 from refadv_ablate.curate.settings import Verify
+from refadv_ablate.curate.showing import progress, relative
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Json, Price
 
@@ -61,7 +61,7 @@ def prepare(common: Common, config: Any) -> int:
 
 def judge(common: Common, config: Any) -> int:
     """Query 1."""
-    from refadv_ablate.curate import writing
+    from refadv_ablate.curate.generation import writing
 
     if _steps(config) == 1:
         raise UserError("method=one_step has no judge: go on with compose method=one_step")
@@ -72,7 +72,7 @@ def judge(common: Common, config: Any) -> int:
 
 def compose(common: Common, config: Any) -> int:
     """Query 2, or the single query of the ablation."""
-    from refadv_ablate.curate import writing
+    from refadv_ablate.curate.generation import writing
 
     model, checks = assets.build(config.llm, "llm"), assets.build(config.checks, "checks")
     work: Callable[..., writing.Tally] = (
@@ -96,12 +96,12 @@ def verify(common: Common, config: Any) -> int:
 
 def _serve(common: Common, config: Any, page: str) -> int:
     try:
-        from refadv_ablate.curate.server import application, serve
+        from refadv_ablate.curate.annotation.server import application, serve
     except ImportError as error:
         raise UserError(
             f"the annotation page needs the package {error.name}: pip install 'refadv-ablate[curate]'"
         ) from error
-    from refadv_ablate.curate.desk import Desk
+    from refadv_ablate.curate.annotation.desk import Desk
 
     settings: Verify = assets.build(config.verify, "verify")
     names, scenes = settings.named(), common.scenes()
@@ -122,7 +122,7 @@ def _serve(common: Common, config: Any, page: str) -> int:
 
 def label_studio(common: Common, config: Any) -> int:
     """Tasks out, annotations in."""
-    from refadv_ablate.curate import label_studio as work
+    from refadv_ablate.curate.annotation import label_studio as work
 
     settings = assets.build(config.label_studio, "label_studio")
     items = load_items(common.out, common.scenes())

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from refadv_ablate.boxes import Box, Quad, Size
 from refadv_ablate.data.conventions import SLACK, Convention, numbers
-from refadv_ablate.data.instances import InstanceIndex
+from refadv_ablate.data.forms.instances import InstanceIndex
+from refadv_ablate.data.forms.rows import Kind, Row
+from refadv_ablate.data.images import AbsentImage, FileImage
 from refadv_ablate.data.opening import ImageFolders, image_of
-from refadv_ablate.data.rows import Kind, Row
 from refadv_ablate.errors import ImageUnreadable
-from refadv_ablate.images import AbsentImage, FileImage
 from refadv_ablate.types import Example, ImageRef
 
 

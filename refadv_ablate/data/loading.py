@@ -10,13 +10,13 @@ from typing import Literal
 
 from refadv_ablate.data.conventions import contradiction, numbers
 from refadv_ablate.data.examining import Examiner, Finding
-from refadv_ablate.data.files import SUFFIXES, digest, first_record
-from refadv_ablate.data.hub import Hub
-from refadv_ablate.data.instances import load_instances
+from refadv_ablate.data.forms.files import SUFFIXES, digest, first_record
+from refadv_ablate.data.forms.hub import Hub
+from refadv_ablate.data.forms.instances import load_instances
+from refadv_ablate.data.forms.rows import KINDS, Form, Place, Row
+from refadv_ablate.data.images import PIXEL_LIMIT
 from refadv_ablate.data.opening import ImageFolders, image_roots
-from refadv_ablate.data.rows import KINDS, Form, Place, Row
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.images import PIXEL_LIMIT
 from refadv_ablate.types import Example, Json
 
 SAMPLE = 200
@@ -88,7 +88,7 @@ class Annotations:
     def _flagged(self, example: Example) -> Example:
         if self.negation == "stored" or example.negation is not None:
             return example
-        from refadv_ablate.negation import negated
+        from refadv_ablate.data.negation import negated
 
         return replace(example, negation=negated(example.expression))
 

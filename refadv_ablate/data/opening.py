@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from refadv_ablate.boxes import Size
-from refadv_ablate.images import AbsentImage, BytesImage, FileImage, below
+from refadv_ablate.data.images import AbsentImage, BytesImage, FileImage, below
 from refadv_ablate.types import ImageRef
 
 FOLDERS = ("", "images", "train2014", "val2017")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from refadv_ablate.boxes import Box, Floats, Size
-from refadv_ablate.scoring import thresholds
+from refadv_ablate.parsing.scoring import thresholds
 
 GRID = 64
 """Points per edge of the outer integral: relative error below one in a thousand."""

@@ -18,7 +18,7 @@ import numpy as np
 from refadv_ablate.boxes import Box, iou_matrix
 from refadv_ablate.errors import UserError
 from refadv_ablate.models.chance import random_box_chance
-from refadv_ablate.scoring import metric
+from refadv_ablate.parsing.scoring import metric
 from refadv_ablate.seeding import generator
 from refadv_ablate.types import ORIGINAL, Candidate, Example, Json, Model, ModelSpec, Reply, Request
 

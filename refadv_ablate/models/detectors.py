@@ -15,10 +15,10 @@ from typing import Any
 
 from refadv_ablate.boxes import Size
 from refadv_ablate.errors import ImageUnreadable
-from refadv_ablate.models.batching import windows
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate
-from refadv_ablate.models.local import best_device, dtype_used, free_memory, quiet
-from refadv_ablate.models.preparing import as_sent
+from refadv_ablate.models.local.batching import windows
+from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, quiet
+from refadv_ablate.models.local.preparing import as_sent
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
 

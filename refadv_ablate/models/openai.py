@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refadv_ablate.errors import BudgetReached, ModelUnavailable, UserError
-from refadv_ablate.models.budget import Budget
-from refadv_ablate.models.calling import Call
-from refadv_ablate.models.pace import Limit
-from refadv_ablate.models.pump import Pump
+from refadv_ablate.models.servers.budget import Budget
+from refadv_ablate.models.servers.calling import Call
+from refadv_ablate.models.servers.pace import Limit
+from refadv_ablate.models.servers.pump import Pump
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
 OPENAI_URL = "https://api.openai.com/v1"

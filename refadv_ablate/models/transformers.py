@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
-from refadv_ablate.models.batching import BatchSize, arranged, collated, take, windows
-from refadv_ablate.models.budget import cost
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
-from refadv_ablate.models.local import best_device, dtype_used, free_memory, out_of_memory, quiet
-from refadv_ablate.models.preparing import Prepared, Preparer
-from refadv_ablate.models.vision import shared, vision_owner
+from refadv_ablate.models.local.batching import BatchSize, arranged, collated, take, windows
+from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, out_of_memory, quiet
+from refadv_ablate.models.local.preparing import Prepared, Preparer
+from refadv_ablate.models.local.vision_once import shared, vision_owner
+from refadv_ablate.models.servers.budget import cost
 from refadv_ablate.seeding import digest, generator
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 

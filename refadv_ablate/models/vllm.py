@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
-from refadv_ablate.models.batching import windows
-from refadv_ablate.models.budget import cost
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
-from refadv_ablate.models.local import free_memory
-from refadv_ablate.models.wire import chat, data_url, images_of, seed_of, template_options
+from refadv_ablate.models.local.batching import windows
+from refadv_ablate.models.local.devices import free_memory
+from refadv_ablate.models.servers.budget import cost
+from refadv_ablate.models.servers.wire import chat, data_url, images_of, seed_of, template_options
 from refadv_ablate.seeding import canonical
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 

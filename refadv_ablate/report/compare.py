@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refadv_ablate import stats
 from refadv_ablate.errors import UserError
-from refadv_ablate.report import gallery, results
-from refadv_ablate.report.figures import delta_figure, flip_figure
-from refadv_ablate.report.imagery import images_of
-from refadv_ablate.report.pages import Content, Picture, write_pages
-from refadv_ablate.report.points import warnings_of
-from refadv_ablate.report.run_report import write_tables
-from refadv_ablate.report.sources import Cell
-from refadv_ablate.scoring import Arm
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report.figures.delta import delta_figure, flip_figure
+from refadv_ablate.report.loading.sources import Cell
+from refadv_ablate.report.pages import gallery
+from refadv_ablate.report.pages.imagery import images_of
+from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
+from refadv_ablate.report.pages.sweep_page import write_tables
+from refadv_ablate.report.tables import results
+from refadv_ablate.statistics import comparison as stats
+from refadv_ablate.statistics.formatting import warnings_of
 from refadv_ablate.types import Comparison, Json, Record
 
 SLICES = ("distractors", "negation", "length", "category")

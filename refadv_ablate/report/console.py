@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from refadv_ablate.report.points import (
+from refadv_ablate.statistics.formatting import (
     UNREAD,
     because,
     interval,
@@ -26,8 +26,8 @@ from refadv_ablate.report.points import (
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 if TYPE_CHECKING:
-    from refadv_ablate.report.tables import Table as Wide
-    from refadv_ablate.report.tables import Value
+    from refadv_ablate.report.tables.table import Table as Wide
+    from refadv_ablate.report.tables.table import Value
 
 Failure = tuple[str, str]
 """A cell's name and why it failed."""

@@ -11,10 +11,10 @@ import pytest
 from refadv_ablate import assets
 from refadv_ablate import cli as main_job
 from refadv_ablate.boxes import Box
+from refadv_ablate.curate.annotation.items import load_items
 from refadv_ablate.curate.audit import contrast, sentence
 from refadv_ablate.curate.cli import main
 from refadv_ablate.curate.exporting import file_names, split_of
-from refadv_ablate.curate.items import load_items
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import load_scenes
 from refadv_ablate.types import Estimate

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from refadv_ablate.curate.answers import outcomes, sheet
+from refadv_ablate.curate.annotation.answers import outcomes, sheet
+from refadv_ablate.curate.annotation.items import load_items, order
 from refadv_ablate.curate.cli import main
-from refadv_ablate.curate.items import load_items, order
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import load_scenes
 

@@ -16,8 +16,8 @@ from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.prepare import Selection, prepare
 from refadv_ablate.curate.scenes import Scene, load_scenes
 from refadv_ablate.curate.sources import Coco, Instance, OpenImages, Panoptic, Picture
+from refadv_ablate.data.images import FileImage
 from refadv_ablate.errors import UserError
-from refadv_ablate.images import FileImage
 
 SIZE = (200, 100)
 

@@ -13,17 +13,17 @@ from fastapi.testclient import TestClient
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as reference_kappa
 
-from refadv_ablate.curate.agreement import Share, agreement, fleiss_kappa, lines
-from refadv_ablate.curate.answers import chosen, outcome, outcomes, sheet
-from refadv_ablate.curate.checks import Checks
+from refadv_ablate.curate.annotation.agreement import Share, agreement, fleiss_kappa, lines
+from refadv_ablate.curate.annotation.answers import chosen, outcome, outcomes, sheet
+from refadv_ablate.curate.annotation.desk import Desk
+from refadv_ablate.curate.annotation.items import Item, load_items
+from refadv_ablate.curate.annotation.label_studio import read_annotations
+from refadv_ablate.curate.annotation.server import application
 from refadv_ablate.curate.cli import main
 from refadv_ablate.curate.cost import Figures, sentence
-from refadv_ablate.curate.desk import Desk
-from refadv_ablate.curate.items import Item, load_items
-from refadv_ablate.curate.label_studio import read_annotations
+from refadv_ablate.curate.generation.checks import Checks
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene, load_scenes
-from refadv_ablate.curate.server import application
 
 NAMES = ["ana", "ben", "chi"]
 

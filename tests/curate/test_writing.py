@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from refadv_ablate.curate.checks import Checks, duplicates
+from refadv_ablate.curate.annotation.items import load_items
 from refadv_ablate.curate.cli import main
-from refadv_ablate.curate.items import load_items
+from refadv_ablate.curate.generation.checks import Checks, duplicates
+from refadv_ablate.curate.generation.llm import json_object
+from refadv_ablate.curate.generation.schemas import Composition, Judgement, judgement_fault
+from refadv_ablate.curate.generation.writing import composition_fault
 from refadv_ablate.curate.ledger import Ledger
-from refadv_ablate.curate.llm import json_object
 from refadv_ablate.curate.scenes import load_scenes
-from refadv_ablate.curate.schemas import Composition, Judgement, judgement_fault
-from refadv_ablate.curate.writing import composition_fault
 from tests.chat_server import Failure, chat_server
 from tests.curate.writer import after, composition, image, is_judge, judgement, question, write
 

@@ -11,7 +11,7 @@ import pytest
 
 from refadv_ablate import assets
 from refadv_ablate.boxes import Box
-from refadv_ablate.data import hub
+from refadv_ablate.data.forms import hub
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Data, Example
 from tests.data.scenes import ANNOTATIONS, Scenes, load, name_of, write_json, write_lines, xyxy

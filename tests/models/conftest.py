@@ -34,7 +34,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
 def composed() -> Callable[..., Any]:
     """Overrides → the parts of a job, on real images where they lie beside the checkout."""
     from refadv_ablate.assets import compose
-    from refadv_ablate.composed import parts_of
+    from refadv_ablate.running.parts import parts_of
 
     folder = Path(os.environ.get("REFADV_SHARED", ROOT.parent / "shared")) / "data" / "ref_adv_s_sample"
     data = ["data=ref_adv_s", f"data.path={folder}"] if folder.is_dir() else ["data=shapes"]

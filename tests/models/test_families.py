@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from refadv_ablate import assets, parsing, prompts
+from refadv_ablate import assets
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.models.detectors import as_phrase
+from refadv_ablate.parsing import dialects
+from refadv_ablate.prompting import prompts
 from refadv_ablate.seeding import generator
 from refadv_ablate.types import NoBox, Reply, Request, Seen
 
@@ -52,7 +54,7 @@ def answers(parts: Any, requests: list[Request], **more: Any) -> dict[str, Reply
 def read(parts: Any, request: Request, reply: Reply) -> Box | NoBox:
     size = request.perturbed.example.image.size()
     seen = Seen(size, request.image.size(), reply.processed)
-    return parsing.read(reply, parts.spec.dialect, parts.spec.frame, seen).answer
+    return dialects.read(reply, parts.spec.dialect, parts.spec.frame, seen).answer
 
 
 @pytest.mark.parametrize(("model", "architecture", "more"), CHATS, ids=[row[0] for row in CHATS])

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from refadv_ablate.asking import Keys
 from refadv_ablate.errors import BudgetReached, ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.openai import OpenAI
-from refadv_ablate.models.pace import Limit
-from refadv_ablate.models.retrying import Backoff, Failure, seconds_to_wait
+from refadv_ablate.models.servers.pace import Limit
+from refadv_ablate.models.servers.retrying import Backoff, Failure, seconds_to_wait
+from refadv_ablate.running.ask import Keys
 from refadv_ablate.types import Message, Price, Reply, Request, Sampling
 from tests.models.asking import Drawn, ask, spec
 from tests.models.server import BOX, Drop, Fail, Garbage, Say, Server

@@ -7,7 +7,7 @@ import pytest
 from refadv_ablate.assets import build, compose, plain
 from refadv_ablate.errors import ModelUnavailable, UserError
 from refadv_ablate.models.ray import RayEngine
-from refadv_ablate.prompts import Style
+from refadv_ablate.prompting.prompts import Style
 from refadv_ablate.types import Perturbed
 
 pytest.importorskip("ray.data", reason="needs Ray: pip install 'refadv-ablate[ray]'")
@@ -17,7 +17,7 @@ pytestmark = [
         "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
     ),
 ]
-LISTENER = {"_target_": "refadv_ablate.models.listener.Listener"}
+LISTENER = {"_target_": "refadv_ablate.models.listeners.listener.Listener"}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def requests():
-    from refadv_ablate import prompts
+    from refadv_ablate.prompting import prompts
 
     config = compose(["data=shapes", "data.n=24"])
     model = dict(plain(config.model))
@@ -62,7 +62,9 @@ def test_the_identity_is_the_inner_engines(cluster, requests):
 
 def test_a_worker_that_cannot_start_is_a_sentence(cluster, requests):
     spec, asked = requests
-    engine = RayEngine(spec=spec, inner_config={"_target_": "refadv_ablate.models.listener.Nothing"})
+    engine = RayEngine(
+        spec=spec, inner_config={"_target_": "refadv_ablate.models.listeners.listener.Nothing"}
+    )
     with pytest.raises(ModelUnavailable, match=r"listener\.Nothing") as error:
         list(engine.answer(asked))
     assert "\n" not in str(error.value)

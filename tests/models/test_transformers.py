@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
-from refadv_ablate.models.batching import BatchSize
 from refadv_ablate.models.checkpoint import fingerprint
+from refadv_ablate.models.local.batching import BatchSize
 from refadv_ablate.models.transformers import Transformers
 from refadv_ablate.types import Message, Perturbed, Reply, Request, Sampling
 from tests.models.asking import Drawn, ask, spec

@@ -4,7 +4,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from refadv_ablate.report.console import accuracies, basis, console
-from refadv_ablate.report.tables import Column, Fact, Line, Table
+from refadv_ablate.report.tables.table import Column, Fact, Line, Table
 from refadv_ablate.types import Delta, Estimate
 from tests.report.making import comparison, estimate
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from refadv_ablate.report.curves import FEWEST, hardness_figure, points_of, threshold_figure
-from refadv_ablate.report.figures import delta_figure, flip_figure, model_forest
-from refadv_ablate.report.inline_svg import inline
-from refadv_ablate.report.style import HATCHES, MARKERS, PALETTE
-from refadv_ablate.scoring import Arm
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report.figures.curves import FEWEST, hardness_figure, points_of, threshold_figure
+from refadv_ablate.report.figures.delta import delta_figure, flip_figure, model_forest
+from refadv_ablate.report.figures.inline_svg import inline
+from refadv_ablate.report.figures.style import HATCHES, MARKERS, PALETTE
 from refadv_ablate.types import Delta, Estimate
 from tests.report.making import NASTY, comparison, estimate, records
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from refadv_ablate.images import BytesImage, encode
-from refadv_ablate.records import write_records
-from refadv_ablate.report import gallery
-from refadv_ablate.report.thumbnails import INLINE_BYTES, small
+from refadv_ablate.data.images import BytesImage, encode
+from refadv_ablate.report.pages import gallery
+from refadv_ablate.report.pages.thumbnails import INLINE_BYTES, small
+from refadv_ablate.storage.records import write_records
 from tests.report.making import NASTY, records
 
 

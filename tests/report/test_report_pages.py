@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from refadv_ablate.commands.report import run
 from refadv_ablate.errors import UserError
-from refadv_ablate.records import write_records
-from refadv_ablate.report import compare, run_report
-from refadv_ablate.report.command import run
-from refadv_ablate.report.pages import Content, headlines, html_page
-from refadv_ablate.report.runs import from_log
-from refadv_ablate.report.sources import Names, from_files
-from refadv_ablate.report.study import study
+from refadv_ablate.report import compare
+from refadv_ablate.report.loading.runs import from_log
+from refadv_ablate.report.loading.sources import Names, from_files
+from refadv_ablate.report.loading.study import study
+from refadv_ablate.report.pages import sweep_page
+from refadv_ablate.report.pages.report_page import Content, headlines, html_page
+from refadv_ablate.storage.records import write_records
 from tests.report.making import NASTY, comparison, delta, records
 
 
@@ -45,7 +46,7 @@ def test_a_sweep_becomes_one_page_in_html_and_markdown(results, tmp_path):
         "seed": 0,
         "empty": None,
     }
-    pages = run_report.write(
+    pages = sweep_page.write(
         tmp_path, found.comparisons, [("alpha · x", "no <answer>")], meta, [c.path.parent for c in cells]
     )
     html, markdown = (page.read_text(encoding="utf-8") for page in pages)
@@ -78,21 +79,21 @@ def test_a_sweep_becomes_one_page_in_html_and_markdown(results, tmp_path):
 
 
 def test_a_page_without_cells_has_the_differences_only(tmp_path):
-    pages = run_report.write(tmp_path, [comparison()], (), {"title": "t"})
+    pages = sweep_page.write(tmp_path, [comparison()], (), {"title": "t"})
     assert "Original against perturbed" in pages[0].read_text(encoding="utf-8")
     assert not (tmp_path / "tables" / "table1.csv").exists()
-    nameless = run_report.write(tmp_path / "b", [comparison(operator="bow"), comparison(operator="fixed")])
+    nameless = sweep_page.write(tmp_path / "b", [comparison(operator="bow"), comparison(operator="fixed")])
     assert nameless[1].read_text(encoding="utf-8").startswith("# listener on shapes: bow, fixed\n")
-    empty = run_report.write(tmp_path / "none", [], [("a", "why")], {})
+    empty = sweep_page.write(tmp_path / "none", [], [("a", "why")], {})
     assert "Failed: 1" in empty[0].read_text(encoding="utf-8")
 
 
 def test_a_warning_of_several_cells_is_said_once_and_of_one_without_its_name(tmp_path):
     many = [comparison(operator=name, warnings=("few images",)) for name in ("bow", "fixed")]
-    html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "a", many))
+    html, markdown = (p.read_text(encoding="utf-8") for p in sweep_page.write(tmp_path / "a", many))
     assert html.count("few images") == markdown.count("few images") == 1
     assert "both cells" in html
-    html, markdown = (p.read_text(encoding="utf-8") for p in run_report.write(tmp_path / "b", many[:1]))
+    html, markdown = (p.read_text(encoding="utf-8") for p in sweep_page.write(tmp_path / "b", many[:1]))
     assert "<li>few images</li>" in html
     assert "- few images" in markdown
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from refadv_ablate import assets
-from refadv_ablate.report import published
+from refadv_ablate.report.loading import published
 
 EXPERIMENTS = assets.asset_dir("experiments")
 PAPER = sorted(path.stem for path in (EXPERIMENTS / "paper").glob("*.yaml"))

@@ -8,9 +8,9 @@ import pytest
 
 from refadv_ablate.boxes import iou
 from refadv_ablate.errors import UserError
-from refadv_ablate.records import write_records
-from refadv_ablate.report.rows import TOLERANCE
-from refadv_ablate.report.sources import Names, from_files
+from refadv_ablate.report.loading.rows import TOLERANCE
+from refadv_ablate.report.loading.sources import Names, from_files
+from refadv_ablate.storage.records import write_records
 from refadv_ablate.types import ORIGINAL
 from tests.report.making import records
 

@@ -10,14 +10,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from refadv_ablate import stats
-from refadv_ablate.report import formats, paper, results
-from refadv_ablate.report.groups import apart, to_overall
-from refadv_ablate.report.run_report import OPERATORS
-from refadv_ablate.report.sources import Names, from_files
-from refadv_ablate.report.study import study, within
-from refadv_ablate.report.tables import Column, Fact, Line, Number, Table
-from refadv_ablate.scoring import Arm
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report.loading.groups import apart, to_overall
+from refadv_ablate.report.loading.sources import Names, from_files
+from refadv_ablate.report.loading.study import study, within
+from refadv_ablate.report.pages.sweep_page import OPERATORS
+from refadv_ablate.report.tables import formats, paper, results
+from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
+from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.types import Estimate
 from tests.report.making import NASTY, comparison, delta, estimate, records
 
@@ -69,8 +69,8 @@ def test_a_thinking_model_is_compared_with_its_only_published_line():
 def from_records(found, model, data, prompt):
     from pathlib import Path
 
-    from refadv_ablate.report.rows import Row
-    from refadv_ablate.report.sources import Cell
+    from refadv_ablate.report.loading.rows import Row
+    from refadv_ablate.report.loading.sources import Cell
 
     return Cell(Names(model, data, prompt), Path("x"), lambda: iter([Row(r) for r in found])).load()
 

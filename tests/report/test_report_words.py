@@ -1,9 +1,9 @@
 import pytest
 
-from refadv_ablate.report.latex import escape
-from refadv_ablate.report.points import because, p_holm, points, share, with_interval
-from refadv_ablate.report.published import dataset_key, find, model_key, rows
-from refadv_ablate.report.words import changes
+from refadv_ablate.report.loading.published import dataset_key, find, model_key, rows
+from refadv_ablate.report.pages.words import changes
+from refadv_ablate.report.tables.latex import escape
+from refadv_ablate.statistics.formatting import because, p_holm, points, share, with_interval
 from refadv_ablate.types import Delta, Estimate
 from tests.report.making import estimate
 
@@ -88,7 +88,7 @@ def test_every_published_row_is_found_by_its_own_name():
 
 
 def test_the_shipped_numbers_are_the_published_ones(shared):
-    from refadv_ablate.report.published import TABLES
+    from refadv_ablate.report.loading.published import TABLES
 
     for table, name in TABLES.items():
         lines = (shared / "paper" / name).read_text(encoding="utf-8").strip().splitlines()

@@ -1,0 +1,1 @@
+"""The commands beside the main job, one file each."""

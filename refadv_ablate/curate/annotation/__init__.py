@@ -1,0 +1,1 @@
+"""Verification by people: items, pages, answers, agreement, and Label Studio."""

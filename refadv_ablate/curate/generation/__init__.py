@@ -1,0 +1,1 @@
+"""Expressions written by an LLM: prompts, answer schemas, checks."""

@@ -1,0 +1,1 @@
+"""What engines behind an HTTP server share: calls, retries, pace, budget, and the chat protocol."""

@@ -1,0 +1,270 @@
+"""One round of asking a server: retries, pace, budget and encoded images, within one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
+from refadv_ablate.models.servers.pace import Pace
+from refadv_ablate.models.servers.retrying import UNREADABLE, Backoff, Failure, judge
+from refadv_ablate.models.servers.wire import body, data_url, images_of, reply_of
+from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
+
+if TYPE_CHECKING:
+    import openai
+
+    from refadv_ablate.models.servers.budget import Budget
+    from refadv_ablate.models.servers.pace import Limit
+    from refadv_ablate.types import ModelSpec
+
+
+class Server(Protocol):
+    """The settings of an engine whose requests go to a server; models.openai.OpenAI documents each."""
+
+    spec: ModelSpec
+    timeout: float
+    deadline: float
+    attempts: int
+    patience: float
+    first_patience: float
+    first_failures: int
+    backoff_base: float
+    backoff_cap: float
+    retries: int
+    budget: Budget
+    limit: Limit
+
+    @property
+    def url(self) -> str:
+        """Where requests are sent."""
+
+    def option(self, name: str, default: Any) -> Any:
+        """A setting of the engine, of the model for this engine, or the default."""
+
+
+@dataclass
+class Tries:
+    """Of one request: calls made, those that count against it, answers to others when it last failed."""
+
+    answers_seen: int
+    number: int = 0
+    counted: int = 0
+
+
+class Call:
+    """What one call of `answer` shares: client, pace, encoded images. Lives in one event loop."""
+
+    def __init__(self, engine: Server, key: str) -> None:
+        self.engine, self.key = engine, key
+        self.backoff = Backoff(engine.backoff_base, engine.backoff_cap)
+        self.pace = Pace(engine.limit, engine.patience, engine.first_patience)
+        self.jitter = random.Random()
+        self.reserved: dict[int, float] = {}
+        self.unanswered: list[Failure] = []
+        self.answered = False
+        self.over = ""
+        self._clients: list[openai.AsyncOpenAI] = []
+        self._turn = 0
+        self._urls: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+
+    def client(self) -> openai.AsyncOpenAI:
+        """The SDK's client for the next call.
+
+        A plain http server gets one for every 16 calls at once: the connection pool looks at each of its
+        connections for each call. Where certificates are loaded there is one.
+        """
+        plain = self.engine.url.startswith("http://")
+        wanted = 1 + self.engine.limit.value // 16 if plain else 1
+        if len(self._clients) < wanted:
+            self._clients.append(self._made_client(plain))
+        self._turn += 1
+        return self._clients[self._turn % len(self._clients)]
+
+    def _made_client(self, plain: bool) -> openai.AsyncOpenAI:
+        import openai
+
+        for name in ("httpx", "httpx2"):  # a line for each call, with its address, where a launcher logs INFO
+            logging.getLogger(name).setLevel(logging.WARNING)
+        transport = None
+        if plain:  # saves loading all certificates, a tenth of a second; https would fail, not pass unchecked
+            transport = openai.DefaultAsyncHttpxClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        return openai.AsyncOpenAI(
+            api_key=self.key,
+            base_url=self.engine.url,
+            max_retries=0,
+            timeout=self.engine.timeout,
+            http_client=transport,
+        )
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        for client in self._clients:
+            await client.close()
+
+    def reserve(self, request: Request) -> bool:
+        """Sets the worst cost of the request aside, if the budget allows it."""
+        budget = self.engine.budget
+        worst = budget.worst(request.sampling.max_new_tokens)
+        if not budget.admits(worst):
+            return False
+        budget.reserved += worst
+        self.reserved[id(request)] = worst
+        return True
+
+    def check_opening(self) -> None:
+        """Raises where nothing was ever answered: a failing server, or one refusal to every request.
+
+        Refusals that differ are about the examples (too long) and don't end the run.
+        """
+        many = self.engine.first_failures
+        lost = [f for f in self.unanswered if f.kind == "retry"]
+        refused = [f for f in self.unanswered if f.kind == "example"]
+        if self.answered or (len(lost) < many and len(refused) < many):
+            return
+        if len(lost) >= many or len({f.reason for f in refused}) == 1:
+            raise ModelUnavailable(
+                f"the first {len(self.unanswered)} requests to {self.engine.url} all failed, so nothing was "
+                f"scored; the last one: {self.unanswered[-1].reason}"
+            )
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply, after as many tries as it takes; raises ModelUnavailable for what ends the run."""
+        tries, reply = Tries(self.pace.answers), None
+        try:
+            async with asyncio.timeout(self.engine.deadline):
+                sent = await self._body(request)
+                while reply is None:
+                    reply = await self._once(sent, request, tries)
+        except TimeoutError:
+            late = Failure("retry", f"no answer within the deadline of {self.engine.deadline:g} s")
+            reply = self._no_reply(late, tries.number)
+        except ImageUnreadable as error:
+            reply = Reply(text="", finish="error", error=str(error), attempts=0)
+        finally:
+            usage = reply.usage if reply else Usage()
+            self.engine.budget.settle(self.reserved.pop(id(request), 0.0), usage)
+        return reply
+
+    async def _once(self, sent: Json, request: Request, tries: Tries) -> Reply | None:
+        """The reply of one try; None after the pause that precedes the next try."""
+        import openai
+
+        async with self.pace.slot():
+            if self.over:
+                raise ModelUnavailable(self.over)
+            tries.number += 1
+            start = time.monotonic()
+            try:
+                async with asyncio.timeout(self.engine.timeout):
+                    answer = await self.client().post(
+                        "/chat/completions", body=sent, cast_to=openai.types.chat.ChatCompletion
+                    )
+                reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, tries.number)
+            except Exception as error:  # judge raises what it doesn't know
+                failure = self._lenient(self._without_key(judge(error)))
+                self.over = self._fatal(failure) if failure.kind == "fatal" else self.over
+            else:
+                self.pace.answered(reply.seconds)
+                self.answered = True
+                return reply
+        self._count(failure, request, time.monotonic() - start)
+        if failure.kind == "example" or self._out_of_tries(failure, tries):
+            return self._no_reply(failure, tries.number)
+        self.engine.retries += 1
+        await asyncio.sleep(self.backoff.delay(failure, tries.number, self.jitter))
+        return None
+
+    def _out_of_tries(self, failure: Failure, tries: Tries) -> bool:
+        """Whether to give this request up, which fails on it alone.
+
+        Only a failure while the server answers others counts; else it is the server that is gone, and
+        the breaker decides. Where nothing was ever answered each counts, and check_opening decides.
+        """
+        alone = len(self.reserved) == 1 and failure.reason.startswith("HTTP")
+        lives = self.pace.answers > tries.answers_seen or not self.pace.answers or alone
+        tries.answers_seen = self.pace.answers
+        tries.counted += lives and not failure.overloaded
+        return tries.counted >= self.engine.attempts
+
+    def _count(self, failure: Failure, request: Request, seconds: float) -> None:
+        """Tells budget and pace of a failed call; raises ModelUnavailable for one that ends the run."""
+        engine = self.engine
+        if failure.maybe_billed:
+            engine.budget.lost(engine.budget.worst(request.sampling.max_new_tokens))
+        if self.over:
+            raise ModelUnavailable(self.over)
+        if failure.kind == "example":
+            self.pace.answered(seconds)
+        elif failure.overloaded:
+            self.pace.refused(failure.wait)
+        else:
+            self.pace.failed(len(self.reserved), failure.reason)
+            if self.pace.given_up:
+                raise ModelUnavailable(self._gone(failure))
+
+    def _without_key(self, failure: Failure) -> Failure:
+        """Some servers repeat the key that they refuse."""
+        if len(self.key) < 8 or self.key not in failure.reason:
+            return failure
+        return replace(failure, reason=failure.reason.replace(self.key, "***"))
+
+    def _lenient(self, failure: Failure) -> Failure:
+        """A 403 among answers is about its request: gateways moderate what they are asked."""
+        about_it = self.answered and failure.reason.startswith("HTTP 403")
+        return replace(failure, kind="example") if about_it else failure
+
+    def _no_reply(self, failure: Failure, attempts: int) -> Reply:
+        self.unanswered = [*self.unanswered[-self.engine.first_failures :], failure]
+        return Reply(text="", finish="error", error=f"{failure.reason} ({attempts} tries)", attempts=attempts)
+
+    def _fatal(self, failure: Failure) -> str:
+        name = self.engine.option("served_name", self.engine.spec.checkpoint)
+        return (
+            f"{self.engine.url} refuses every request for {name!r} ({failure.reason}): check the key in "
+            f"{self.engine.option('api_key_env', 'OPENAI_API_KEY')}, the model's name "
+            "(backend.served_name=…) and the address (backend.base_url=…)"
+        )
+
+    def _gone(self, failure: Failure) -> str:
+        url = self.engine.url
+        if not self.pace.answers and failure.reason.startswith("HTTP"):
+            return f"the server at {url} answers with nothing but errors ({failure.reason}): look at its log"
+        if not self.pace.answers and failure.reason.startswith(UNREADABLE):
+            return (
+                f"what answers at {url} speaks no chat completions ({failure.reason}): check "
+                "backend.base_url=…, which ends in /v1 on most servers"
+            )
+        if not self.pace.answers:
+            return f"no server answers at {url} ({failure.reason}): start it, or give backend.base_url=…"
+        return (
+            f"the server at {url} stopped answering ({failure.reason}) and did not come back within "
+            f"{self.engine.patience:g} s; the {self.pace.answers} answers so far are kept: run the same "
+            "command again when it is back"
+        )
+
+    async def _body(self, request: Request) -> Json:
+        urls = {id(image): await self._url(image, request.options) for image in images_of(request)}
+        return body(self.engine.spec, request, lambda image: urls[id(image)], self.engine.option)
+
+    async def _url(self, image: ImageRef, options: Mapping[str, Json]) -> str:
+        """Encodes each image once for the requests that follow each other with it."""
+        how = (
+            str(options.get("image_format", self.engine.option("image_format", "png"))),
+            int(options.get("image_quality", self.engine.option("image_quality", 95))),
+        )
+        key = f"{how} {await asyncio.to_thread(image.digest)}"
+        if key not in self._urls:
+            encode: Callable[[], str] = partial(data_url, image, *how)
+            self._urls[key] = asyncio.ensure_future(asyncio.to_thread(encode))
+            while len(self._urls) > 32:
+                self._urls.popitem(last=False)
+        return await asyncio.shield(self._urls[key])

@@ -1,0 +1,1 @@
+"""Predictions from files, the store or the log, as comparisons recomputed from boxes."""

@@ -1,0 +1,263 @@
+"""A page of examples: images with boxes, both expressions, answers, filters; no network, all escaped.
+
+The page builds what it shows from JSON with textContent alone, a page of cards at a time, so that no
+text of a data set or a model is ever read as HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from refadv_ablate.boxes import Box
+from refadv_ablate.report.pages.thumbnails import Thumbnails
+from refadv_ablate.report.pages.words import changes
+from refadv_ablate.storage.jsonl import atomic, read_json, to_line
+from refadv_ablate.storage.records import read_records
+from refadv_ablate.types import ORIGINAL, Data, ImageRef, Json, Record
+
+Pair = tuple[Record, Record]
+Flip = Literal["rw", "wr", "rr", "ww", "na"]
+FLIPS: Mapping[Flip, str] = {
+    "rw": "right → wrong",
+    "wr": "wrong → right",
+    "ww": "wrong in both",
+    "rr": "right in both",
+    "na": "no answer to compare",
+}
+LONGEST = 4000
+"""Characters of an answer or a reasoning trace that the page holds."""
+
+
+def pairs_of(records: Iterable[Record]) -> Iterator[Pair]:
+    """(original, perturbed) for every draw of every example, in the order of the perturbed records."""
+    originals: dict[str, Record] = {}
+    waiting: dict[str, list[Record]] = {}
+    for record in records:
+        if record.condition == ORIGINAL:
+            originals[record.example_id] = record
+            yield from ((record, late) for late in waiting.pop(record.example_id, ()))
+        elif record.example_id in originals:
+            yield originals[record.example_id], record
+        else:
+            waiting.setdefault(record.example_id, []).append(record)
+
+
+def flip(original: Record, perturbed: Record) -> Flip:
+    """What the perturbation did to this example at IoU ≥ 0.5."""
+    if original.iou is None or perturbed.iou is None:
+        return "na"
+    before, after = original.iou >= 0.5, perturbed.iou >= 0.5
+    if before and after:
+        return "rr"
+    if not before and not after:
+        return "ww"
+    return "rw" if before else "wr"
+
+
+def choose(kinds: Sequence[Flip], n: int | None) -> list[int]:
+    """Places of at most n pairs, in order: flips first, since they are what one argues about, then the
+
+    rest evenly spaced.
+    """
+    if n is None or len(kinds) <= n:
+        return list(range(len(kinds)))
+    flipped = [i for i, kind in enumerate(kinds) if kind in ("rw", "wr")]
+    others = [i for i, kind in enumerate(kinds) if kind not in ("rw", "wr")]
+    kept = _spaced(flipped, n)
+    return sorted(kept + _spaced(others, n - len(kept)))
+
+
+def _spaced(items: Sequence[int], n: int) -> list[int]:
+    if len(items) <= n:
+        return list(items)
+    return [items[i * len(items) // n] for i in range(n)]
+
+
+def write(
+    path: Path,
+    pairs: Iterable[Pair],
+    image_of: Callable[[str], ImageRef | None],
+    *,
+    title: str,
+    subtitle: str = "",
+    arms: tuple[str, str] = ("original", "perturbed"),
+    most: int | None = None,
+    images: Literal["inline", "folder"] = "inline",
+) -> Path:
+    """Writes the page and, for images="folder", `<name>_images/` beside it.
+
+    `most` limits the examples (see `choose`); the page says how many there were. An image that can't
+    be had leaves an empty frame with the boxes. Pairs that can be iterated twice aren't all held.
+    """
+    again = list(pairs) if isinstance(pairs, Iterator) else pairs
+    kinds = [flip(*pair) for pair in again]
+    places = set(choose(kinds, most))
+    folder = path.with_name(f"{path.stem}_images") if images == "folder" else None
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    thumbnails = Thumbnails(folder)
+    shown = (pair for place, pair in enumerate(again) if place in places)
+    cards = [
+        _card(original, perturbed, thumbnails.add(image_of(original.example_id)))
+        for original, perturbed in shown
+    ]
+    counts = Counter(kinds)
+    about = {
+        "arms": arms,
+        "total": len(kinds),
+        "kinds": {kind: [name, counts[kind]] for kind, name in FLIPS.items()},
+        "conditions": sorted({card["cond"] for card in cards}),
+    }
+    with atomic(path) as file:
+        for part in _page(title, subtitle, about, cards, thumbnails.sources):
+            file.write(part.encode("utf-8", "backslashreplace"))
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Pairs of records that can be read again, each time they are iterated."""
+
+    read: Callable[[], Iterable[Record]]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return pairs_of(self.read())
+
+
+def from_cell(
+    folder: Path, data: Data, *, most: int | None = 200, images: Literal["inline", "folder"] = "inline"
+) -> Path:
+    """gallery.html of a cell's folder, from its predictions.jsonl and the data they were made on."""
+    pairs = Records(lambda: read_records(folder / "predictions.jsonl"))
+    ids = [(original.example_id, flip(original, perturbed)) for original, perturbed in pairs]
+    wanted = {ids[place][0] for place in choose([kind for _, kind in ids], most)}
+    refs = {example.id: example.image for example in data if example.id in wanted}
+    title = " · ".join(_names(folder)) or folder.name
+    return write(folder / "gallery.html", pairs, refs.get, title=title, most=most, images=images)
+
+
+def _names(folder: Path) -> list[str]:
+    path = folder / "summary.json"
+    summary = read_json(path) if path.is_file() else {}
+    return [summary[key] for key in ("operator", "model", "data", "prompt") if summary.get(key)]
+
+
+# ── one card ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, Json]:
+    """What the page's script shows of a pair; keys are short because there are thousands."""
+    before, after = changes(original.expression, perturbed.expression)
+    return {
+        "id": original.example_id,
+        "img": image,
+        "size": _size(original, perturbed),
+        "flip": flip(original, perturbed),
+        "cond": perturbed.condition,
+        "draw": perturbed.draw,
+        "status": perturbed.status,
+        "words": [before, after],
+        "target": _corners(original.target),
+        "o": _answer(original),
+        "p": _answer(perturbed),
+        "n": original.distractors,
+        "neg": original.negation,
+        "cat": original.category,
+    }
+
+
+def _answer(record: Record) -> dict[str, Json]:
+    return {
+        "box": _corners(record.predicted) if record.predicted else None,
+        "iou": None if record.iou is None else round(record.iou, 4),
+        "out": record.outcome,
+        "why": record.reason[:300],
+        "text": _cut(record.text),
+        "think": _cut(record.reasoning),
+        "notes": list(record.notes),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
+
+
+def _corners(box: Box) -> list[float]:
+    return [round(v, 1) for v in box.as_list()]
+
+
+def _size(original: Record, perturbed: Record) -> list[float]:
+    """Of the image; where no record knows it, what holds all boxes."""
+    for record in (original, perturbed):
+        if all(record.size):
+            return [float(v) for v in record.size]
+    boxes = [b for b in (original.target, original.predicted, perturbed.predicted) if b]
+    return [max(b.x2 for b in boxes), max(b.y2 for b in boxes)]
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _page(
+    title: str, subtitle: str, about: Mapping[str, Json], cards: Sequence[Json], sources: Sequence[str]
+) -> Iterator[str]:
+    script = static("gallery.js")
+    policy = (
+        "default-src 'none'; img-src data: file: 'self'; style-src 'unsafe-inline'; "
+        f"script-src '{script_hash(script)}'"
+    )
+    head, rest = static("gallery.html").split("@@DATA@@")
+    below = f'<p class="soft">{html.escape(subtitle)}</p>' if subtitle else ""
+    for name, markup in (
+        ("SUBTITLE", below),
+        ("POLICY", html.escape(policy)),
+        ("STYLE", static("page.css") + static("gallery.css")),
+        ("TITLE", html.escape(title)),  # last: a title may contain the other marks
+    ):
+        head = head.replace(f"@@{name}@@", markup)
+    yield head
+    yield _data("about", about)
+    for index, chunk in enumerate(_chunks(cards, 200)):
+        yield _data(f"cards-{index}", chunk)
+    for index, source in enumerate(sources):
+        # one inert block an image: read when its card is shown, never parsed before
+        yield f'<script type="text/plain" id="img-{index}">{html.escape(source)}</script>\n'
+    yield rest.replace("@@SCRIPT@@", script)
+
+
+def _chunks(items: Sequence[Json], size: int) -> Iterator[Sequence[Json]]:
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def _data(name: str, value: Json) -> str:
+    return f'<script type="application/json" id="{name}">{embedded(value)}</script>\n'
+
+
+def embedded(value: Json) -> str:
+    """JSON that no HTML parser can leave early: <, > and & are escapes, and so are JavaScript's breaks."""
+    text = to_line(value)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def static(name: str) -> str:
+    """A file of report/pages/static."""
+    return (files("refadv_ablate.report.pages") / "static" / name).read_text(encoding="utf-8")
+
+
+def script_hash(script: str) -> str:
+    """For a Content-Security-Policy that runs this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,171 @@
+"""One page for one sweep: what was asked, what came out, what to mind, and how to do it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report.figures.curves import hardness_figure, threshold_figure
+from refadv_ablate.report.figures.delta import delta_figure, flip_figure, model_forest
+from refadv_ablate.report.loading.sources import Names, from_files
+from refadv_ablate.report.loading.study import Study, within
+from refadv_ablate.report.pages.report_page import Content, Picture, page_of, write_pages
+from refadv_ablate.report.tables import paper, results
+from refadv_ablate.report.tables.formats import FORMATS
+from refadv_ablate.report.tables.table import Table
+from refadv_ablate.statistics.formatting import warnings_of
+from refadv_ablate.storage.jsonl import atomic, write_json
+from refadv_ablate.storage.records import comparison_to_json
+from refadv_ablate.types import ORIGINAL, Comparison, Json
+
+OPERATORS: Mapping[str, str] = {"table2": "fixed", "table3": "bow", "table4": "descriptor_deletion"}
+"""Which label stands for the perturbation of a paper table, unless told otherwise."""
+MOST_CURVES = 6
+"""Pages with more cells would drown in curves; each cell's are in its own report."""
+
+
+def write(
+    folder: Path,
+    comparisons: Sequence[Comparison],
+    failures: Sequence[tuple[str, str]] = (),
+    meta: Mapping[str, Json] | None = None,
+    cells: Sequence[Path] = (),
+    operators: Mapping[str, str] = OPERATORS,
+) -> list[Path]:
+    """report.html, report.md, tables/ and figures/ of a sweep; returns the two pages.
+
+    `cells` are the folders of the cells: their predictions give the paper's accuracy tables and the
+    curves, their galleries are linked. `meta` may have: title, command, versions, seed, anything short.
+    """
+    loaded = [place for place in cells if (place / "predictions.jsonl").is_file()]
+    study = within(from_files(loaded, Names()) if loaded else [], comparisons)
+    return from_study(folder, study, failures=failures, meta=meta, operators=operators, galleries=loaded)
+
+
+def from_study(
+    folder: Path,
+    study: Study,
+    *,
+    failures: Sequence[tuple[str, str]] = (),
+    meta: Mapping[str, Json] | None = None,
+    operators: Mapping[str, str] = OPERATORS,
+    names: Sequence[str] | None = None,
+    formats: Sequence[str] = tuple(FORMATS),
+    galleries: Sequence[Path] = (),
+    slices: Sequence[str] = (),
+    metrics: Sequence[str] = ("acc50", "acc75"),
+) -> list[Path]:
+    """The same of predictions from anywhere; `names` chooses paper tables (None: those that apply).
+
+    `slices`, `metrics`: what is shown of cells without a perturbation, and by which attributes.
+    """
+    chosen = paper.automatic(study, operators) if names is None else names
+    tables = [table for name in chosen for table in paper.build(name, study, operators)]
+    if study.comparisons:
+        tables.insert(0, results.results(study.comparisons))
+        tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
+    alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
+    tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
+    write_tables(folder / "tables", tables, formats)
+    pictures = draw(study, folder / "figures")
+    content = Content(
+        title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
+        comparisons=study.comparisons,
+        tables=tables,
+        pictures=pictures,
+        failures=failures,
+        warnings=list(_warnings(study)),
+        meta={key: value for key, value in (meta or {}).items() if key != "title"},
+        galleries=list(_galleries(folder, galleries)),
+    )
+    write_json(
+        folder / "comparisons.json", {"comparisons": [comparison_to_json(c) for c in study.comparisons]}
+    )
+    return write_pages(folder, content)
+
+
+def _title(comparisons: Sequence[Comparison]) -> str:
+    """Models on data: perturbations; the first few of each."""
+    if not comparisons:
+        return ""
+    kinds = [[getattr(c, kind) for c in comparisons] for kind in ("model", "data", "operator")]
+    model, data, operator = (_few(list(dict.fromkeys(names))) for names in kinds)
+    return f"{model} on {data}: {operator}"
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def write_tables(folder: Path, tables: Sequence[Table], formats: Sequence[str]) -> list[Path]:
+    """Each table in each format; tables of one name are numbered."""
+    written = []
+    seen: dict[str, int] = {}
+    for table in tables:
+        seen[table.name] = seen.get(table.name, 0) + 1
+        name = table.name if seen[table.name] == 1 else f"{table.name}_{seen[table.name]}"
+        for form in formats:
+            suffix, writer = FORMATS[form]
+            path = folder / f"{name}{suffix}"
+            text = page_of(table.title, writer(table)) if form == "html" else writer(table)
+            with atomic(path) as file:
+                file.write(text.encode("utf-8", "backslashreplace"))
+            written.append(path)
+    return written
+
+
+def draw(study: Study, folder: Path) -> list[Picture]:
+    """All figures that the study can fill, as SVG and PNG."""
+    return [Picture(paths[0], caption) for paths, caption in _drawn(study, folder)]
+
+
+def _drawn(study: Study, folder: Path) -> Iterator[tuple[list[Path], str]]:
+    comparisons = study.comparisons
+    if comparisons:
+        yield delta_figure(comparisons, folder / "delta"), "Δ Acc@0.5 by model, data and perturbation."
+        if len({c.model for c in comparisons}) > 1:
+            yield (
+                model_forest(comparisons, folder / "models"),
+                "Δ Acc@0.5 by perturbation and data, model by model.",
+            )
+        yield flip_figure(comparisons, folder / "flips"), "Answers that changed: Δ is their difference."
+    for index, (name, arms) in enumerate(_arms(study)):
+        if index == MOST_CURVES:
+            return
+        suffix = "" if index == 0 else f"_{index + 1}"
+        hard = hardness_figure(arms, folder / f"hardness{suffix}")
+        yield hard, f"{name}: Acc@0.5 by distractors and length; marker area: examples; 95% intervals."
+        yield threshold_figure(arms, folder / f"thresholds{suffix}"), f"{name}: accuracy by IoU threshold."
+
+
+def _arms(study: Study) -> Iterator[tuple[str, dict[str, Arm]]]:
+    """Per model, data and prompt: the original arm and every perturbed one."""
+    found: dict[tuple[str, str, str], dict[str, Arm]] = {}
+    for cell, arm in study.originals():
+        found[(cell.names.model, cell.names.data, cell.names.prompt)] = {ORIGINAL: arm}
+    for cell in study.cells:
+        arms = found.get((cell.names.model, cell.names.data, cell.names.prompt))
+        if arms is not None:
+            arms.update({name: cell.arms[name] for name in cell.operators})
+    for names, arms in found.items():
+        yield " · ".join(filter(None, names)), arms
+
+
+def _warnings(study: Study) -> Iterator[tuple[str, str]]:
+    """Of comparisons, and of files that have none; each sentence once."""
+    told = warnings_of(study.comparisons)
+    yield from told
+    heard = {sentence for _, sentence in told}
+    for cell in study.cells:
+        for warning in cell.warnings:
+            if warning not in heard:
+                heard.add(warning)
+                yield cell.names.model or cell.path.name, warning
+
+
+def _galleries(folder: Path, cells: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for cell in cells:
+        if (cell / "gallery.html").is_file():
+            yield cell.name, os.path.relpath(cell / "gallery.html", folder)

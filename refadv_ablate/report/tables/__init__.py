@@ -1,0 +1,1 @@
+"""Tables of estimates, the paper's among them, and the formats in which they are written."""

@@ -1,0 +1,1 @@
+"""What the scores say: accuracies, Δ with intervals and tests, slices, warnings, power and calibration."""

@@ -1,0 +1,147 @@
+"""The prediction store: what a model answered, kept under a hash of everything that determines it.
+
+One store serves all runs, so that no question is asked twice, and any number of processes may use it at
+once. SQLite in WAL mode by default, PostgreSQL where many machines write. SQLite needs a local disk: its
+locks are unreliable on network file systems, so on a cluster give each node its own file or use PostgreSQL.
+
+An answer is there completely or not at all; the first one under a key stays. Each row carries a checksum
+over its key and content, so that a damaged or misplaced answer is an error and never somebody's score.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from sqlalchemy.engine import make_url
+
+from refadv_ablate.errors import UserError
+from refadv_ablate.storage.database import Database, Row, damaged, resolve
+from refadv_ablate.storage.jsonl import FieldError, to_line
+from refadv_ablate.storage.records import reply_from_json, reply_to_json
+from refadv_ablate.types import EMPTY, Json, Reply
+
+T = TypeVar("T")
+
+
+def checksum(table: str, key: str, value: str) -> str:
+    """16 hexadecimal digits over place and content."""
+    text = f"{table}\n{key}\n{value}"
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+class Backend(Protocol):
+    """Where rows lie."""
+
+    def get(self, table: str, keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """key, value and checksum of the rows that exist."""
+
+    def put(self, table: str, rows: Sequence[Row]) -> None:
+        """All of them or none; a key that exists keeps its row."""
+
+    def close(self) -> None:
+        """Frees connections; may be called twice."""
+
+
+class Memory:
+    """Rows in a dict, gone with the process: `store=none`."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Row] = {}
+
+    def get(self, table: str, keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """See Backend."""
+        for key in keys:
+            if row := self.rows.get((table, key)):
+                yield row[:3]
+
+    def put(self, table: str, rows: Sequence[Row]) -> None:
+        """See Backend."""
+        for row in rows:
+            self.rows.setdefault((table, row.key), row)
+
+    def close(self) -> None:
+        """See Backend."""
+
+
+class Store:
+    """Replies and perturbed texts by key (64 hexadecimal digits), in a database or, for "none", in memory.
+
+    `url`: an SQLAlchemy URL of SQLite or PostgreSQL, the path of an SQLite file, or "none"; a relative
+    path is taken against `base` (the launch directory). Raises UserError for what can't be used.
+    """
+
+    def __init__(self, url: str, base: Path | str | None = None) -> None:
+        self.url = url if url == "none" else resolve(url, base).render_as_string(hide_password=False)
+        self._backend: Backend = Memory() if url == "none" else Database(make_url(self.url))
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return type(self), (self.url,)  # a worker process opens its own connections
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The replies that the store has of these keys. Raises UserError for a damaged row."""
+        return self._get("replies", keys, reply_from_json)
+
+    def put_many(self, items: Iterable[tuple[str, Reply]], about: Mapping[str, str] = EMPTY) -> None:
+        """Keeps all of them for good, in one transaction, or raises; errors (finish "error") are left out.
+
+        `about` may hold the labels "model" and "run", for `stats` and `prune`.
+        """
+        self._put("replies", ((k, reply_to_json(r)) for k, r in items if r.finish != "error"), about)
+
+    def get_texts(self, keys: Sequence[str]) -> dict[str, Json]:
+        """As get_many, for JSON values of any kind."""
+        return self._get("texts", keys, lambda value: value)
+
+    def put_texts(self, items: Iterable[tuple[str, Json]], about: Mapping[str, str] = EMPTY) -> None:
+        """As put_many, for JSON values of any kind."""
+        self._put("texts", items, about)
+
+    def close(self) -> None:
+        """Frees connections; may be called twice."""
+        self._backend.close()
+
+    @property
+    def database(self) -> Database:
+        """For statistics and housekeeping. Raises UserError for a store in memory."""
+        if isinstance(self._backend, Database):
+            return self._backend
+        raise UserError('store="none" keeps nothing, so there is nothing to look at; give a file or a URL')
+
+    def _get(self, table: str, keys: Sequence[str], make: Callable[[Json], T]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for key, value, mark in self._backend.get(table, keys):
+            try:
+                if mark != checksum(table, key, value):
+                    raise FieldError("its checksum is wrong")
+                found[key] = make(json.loads(value))
+            except ValueError as error:
+                raise UserError(
+                    damaged(make_url(self.url), f"row {key[:12]}… of {table}: {error}")
+                ) from error
+        return found
+
+    def _put(self, table: str, items: Iterable[tuple[str, Json]], about: Mapping[str, str]) -> None:
+        now, model, run = time.time(), str(about.get("model", "")), str(about.get("run", ""))
+        rows = []
+        for key, item in items:
+            value = to_line(item)
+            rows.append(Row(key, value, checksum(table, key, value), now, model, run))
+        if rows:
+            # One order in every process: two that write the same keys wait for each other, not crosswise.
+            self._backend.put(table, sorted(rows, key=lambda row: row.key))
+
+
+def open_store(url: str, base: Path | str | None = None) -> Store:
+    """The store that is meant; see Store."""
+    return Store(url, base)

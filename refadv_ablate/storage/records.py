@@ -1,0 +1,380 @@
+"""The JSON of what a run leaves behind: records, replies, comparisons and perturbed texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+from refadv_ablate.boxes import Box
+from refadv_ablate.errors import UserError
+from refadv_ablate.storage.jsonl import (
+    FieldError,
+    read_each,
+    read_json,
+    read_jsonl,
+    shown,
+    write_json,
+    write_jsonl,
+)
+from refadv_ablate.types import (
+    EMPTY,
+    Comparison,
+    Delta,
+    Estimate,
+    Example,
+    Json,
+    Outcome,
+    Perturbed,
+    Record,
+    Reply,
+    Slice,
+    Status,
+    Usage,
+)
+
+T = TypeVar("T")
+__all__ = ["read_jsonl", "write_jsonl"]
+
+_STATUSES = frozenset(get_args(Status))
+_OUTCOMES = frozenset(get_args(Outcome))
+_FINISHES = frozenset({"stop", "length", "refused", "error"})
+
+
+# ── one value ↔ JSON ────────────────────────────────────────────────────────────────────────────
+
+
+def record_to_json(r: Record) -> dict[str, Json]:
+    """A line of predictions.jsonl; keys are the fields, boxes are [x1, y1, x2, y2]."""
+    # Spelt out: dataclasses.asdict copies deeply and takes several times as long.
+    predicted = r.predicted
+    return {
+        "example_id": r.example_id,
+        "image_key": r.image_key,
+        "condition": r.condition,
+        "draw": r.draw,
+        "status": r.status,
+        "expression": r.expression,
+        "original_expression": r.original_expression,
+        "target": r.target.as_list(),
+        "outcome": r.outcome,
+        "predicted": None if predicted is None else predicted.as_list(),
+        "iou": r.iou,
+        "reason": r.reason,
+        "n_boxes": r.n_boxes,
+        "notes": r.notes,
+        "size": r.size,
+        "text": r.text,
+        "reasoning": r.reasoning,
+        "usage": _usage_to_json(r.usage),
+        "attempts": r.attempts,
+        "category": r.category,
+        "distractors": r.distractors,
+        "negation": r.negation,
+        "source": r.source,
+        "split": r.split,
+        "attributes": r.attributes,
+        "trace": r.trace,
+    }
+
+
+def record_from_json(d: Mapping[str, Json]) -> Record:
+    """Unknown keys are ignored, absent ones take the default. Raises FieldError naming the field."""
+    return Record(
+        example_id=_text(d, "example_id"),
+        image_key=_text(d, "image_key"),
+        condition=_text(d, "condition"),
+        draw=_integer(d, "draw"),
+        status=cast("Status", _one_of(d, "status", _STATUSES)),
+        expression=_text(d, "expression"),
+        original_expression=_text(d, "original_expression"),
+        target=_box(d, "target"),
+        outcome=cast("Outcome", _one_of(d, "outcome", _OUTCOMES)),
+        predicted=None if d.get("predicted") is None else _box(d, "predicted"),
+        iou=_number(d, "iou"),
+        reason=_text(d, "reason", ""),
+        n_boxes=_integer(d, "n_boxes", 0),
+        notes=_texts(d, "notes"),
+        size=_size(d.get("size") or (0, 0), "size"),
+        text=_text(d, "text", ""),
+        reasoning=_text(d, "reasoning", ""),
+        usage=_usage_from_json(_mapping(d, "usage", EMPTY)),
+        attempts=_integer(d, "attempts", 1),
+        category=_maybe(d, "category", str),
+        distractors=_maybe(d, "distractors", int),
+        negation=_maybe(d, "negation", bool),
+        source=_maybe(d, "source", str),
+        split=_maybe(d, "split", str),
+        attributes=_mapping(d, "attributes", EMPTY) or EMPTY,
+        trace=_mapping(d, "trace", EMPTY) or EMPTY,
+    )
+
+
+def reply_to_json(r: Reply) -> dict[str, Json]:
+    """As the prediction store keeps it."""
+    return {
+        "text": r.text,
+        "finish": r.finish,
+        "reasoning": r.reasoning,
+        "error": r.error,
+        "processed": r.processed,
+        "usage": _usage_to_json(r.usage),
+        "seconds": r.seconds,
+        "attempts": r.attempts,
+    }
+
+
+def reply_from_json(d: Mapping[str, Json]) -> Reply:
+    """Raises FieldError naming the field."""
+    processed = d.get("processed")
+    return Reply(
+        text=_text(d, "text"),
+        finish=cast("Any", _one_of(d, "finish", _FINISHES)),
+        reasoning=_text(d, "reasoning", ""),
+        error=_text(d, "error", ""),
+        processed=None if processed is None else _size(processed, "processed"),
+        usage=_usage_from_json(_mapping(d, "usage", EMPTY)),
+        seconds=_number(d, "seconds") or 0.0,
+        attempts=_integer(d, "attempts", 1),
+    )
+
+
+def perturbed_to_json(p: Perturbed) -> dict[str, Json]:
+    """A line of a file of perturbed texts: what a person reads and may edit."""
+    return {
+        "id": p.example.id,
+        "image": p.example.image.key,
+        "original": p.original.expression,
+        "expression": p.example.expression,
+        "status": p.status,
+        "reason": p.reason,
+        "trace": p.trace,
+    }
+
+
+def perturbed_from_json(d: Mapping[str, Json], original: Example) -> Perturbed:
+    """The line applied to the example that it names. Raises FieldError where it belongs to another."""
+    if _text(d, "id") != original.id:
+        raise FieldError(f"'id' is {d['id']!r}, but the example is {original.id!r}")
+    if "original" in d and d["original"] != original.expression:
+        raise FieldError(
+            f"'original' of {original.id!r} is {d['original']!r}, but the data say {original.expression!r}"
+        )
+    return Perturbed(
+        example=original.saying(_text(d, "expression")),
+        original=original,
+        status=cast("Status", _one_of(d, "status", _STATUSES)),
+        reason=_text(d, "reason", ""),
+        trace=_mapping(d, "trace", EMPTY) or EMPTY,
+    )
+
+
+def comparison_to_json(c: Comparison) -> dict[str, Json]:
+    """The content of summary.json."""
+    return {
+        "model": c.model,
+        "data": c.data,
+        "prompt": c.prompt,
+        "operator": c.operator,
+        "planned": c.planned,
+        "paired": c.paired,
+        "images": c.images,
+        "deltas": _deltas_to_json(c.deltas),
+        "parsed_only": _deltas_to_json(c.parsed_only),
+        "counts": {arm: dict(counts) for arm, counts in c.counts.items()},
+        "slices": [{"by": s.by, "label": s.label, "deltas": _deltas_to_json(s.deltas)} for s in c.slices],
+        "warnings": list(c.warnings),
+        "details": c.details,
+    }
+
+
+def comparison_from_json(d: Mapping[str, Json]) -> Comparison:
+    """Raises FieldError naming the field."""
+    return Comparison(
+        model=_text(d, "model"),
+        data=_text(d, "data"),
+        prompt=_text(d, "prompt"),
+        operator=_text(d, "operator"),
+        planned=_integer(d, "planned"),
+        paired=_integer(d, "paired"),
+        images=_integer(d, "images"),
+        deltas=_deltas_from_json(_mapping(d, "deltas")),
+        parsed_only=_deltas_from_json(_mapping(d, "parsed_only")),
+        counts={arm: dict(counts) for arm, counts in _mapping(d, "counts").items()},
+        slices=tuple(
+            Slice(_text(s, "by"), _text(s, "label"), _deltas_from_json(_mapping(s, "deltas")))
+            for s in d.get("slices") or ()
+        ),
+        warnings=_texts(d, "warnings"),
+        details=_mapping(d, "details", EMPTY) or EMPTY,
+    )
+
+
+def _deltas_to_json(deltas: Mapping[str, Delta]) -> dict[str, Json]:
+    return {name: _delta_to_json(delta) for name, delta in deltas.items()}
+
+
+def _deltas_from_json(d: Mapping[str, Json]) -> dict[str, Delta]:
+    return {name: _delta_from_json(value) for name, value in d.items()}
+
+
+def _delta_to_json(x: Delta) -> dict[str, Json]:
+    return {
+        "metric": x.metric,
+        "original": _estimate_to_json(x.original),
+        "perturbed": _estimate_to_json(x.perturbed),
+        "delta": _estimate_to_json(x.delta),
+        "bootstrap": x.bootstrap,
+        "p": x.p,
+        "p_mcnemar": x.p_mcnemar,
+        "p_holm": x.p_holm,
+        "right_to_wrong": x.right_to_wrong,
+        "wrong_to_right": x.wrong_to_right,
+        "draw_sd": x.draw_sd,
+        "note": x.note,
+    }
+
+
+def _delta_from_json(d: Mapping[str, Json]) -> Delta:
+    ends = d.get("bootstrap")
+    return Delta(
+        metric=_text(d, "metric"),
+        original=_estimate_from_json(_mapping(d, "original")),
+        perturbed=_estimate_from_json(_mapping(d, "perturbed")),
+        delta=_estimate_from_json(_mapping(d, "delta")),
+        bootstrap=None if ends is None else (float(ends[0]), float(ends[1])),
+        p=_number(d, "p"),
+        p_mcnemar=_number(d, "p_mcnemar"),
+        p_holm=_number(d, "p_holm"),
+        right_to_wrong=_number(d, "right_to_wrong") or 0.0,
+        wrong_to_right=_number(d, "wrong_to_right") or 0.0,
+        draw_sd=_number(d, "draw_sd"),
+        note=_text(d, "note", ""),
+    )
+
+
+def _estimate_to_json(e: Estimate) -> dict[str, Json]:
+    return {
+        "value": e.value,
+        "low": e.low,
+        "high": e.high,
+        "n": e.n,
+        "images": e.images,
+        "method": e.method,
+        "note": e.note,
+    }
+
+
+def _estimate_from_json(d: Mapping[str, Json]) -> Estimate:
+    return Estimate(
+        value=_number(d, "value"),
+        low=_number(d, "low"),
+        high=_number(d, "high"),
+        n=_integer(d, "n"),
+        images=_integer(d, "images"),
+        method=_text(d, "method", ""),
+        note=_text(d, "note", ""),
+    )
+
+
+def _usage_to_json(u: Usage) -> dict[str, Json]:
+    return {"input_tokens": u.input_tokens, "output_tokens": u.output_tokens, "usd": u.usd}
+
+
+def _usage_from_json(d: Mapping[str, Json]) -> Usage:
+    if not d:
+        return Usage()
+    return Usage(_integer(d, "input_tokens", 0), _integer(d, "output_tokens", 0), _number(d, "usd") or 0.0)
+
+
+# ── fields ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _text(d: Mapping[str, Json], name: str, default: str | None = None) -> str:
+    value = d.get(name, default)
+    if not isinstance(value, str):
+        raise FieldError(f"{name!r} needs a text, not {shown(value)}")
+    return value
+
+
+def _texts(d: Mapping[str, Json], name: str) -> tuple[str, ...]:
+    value = d.get(name, ())
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise FieldError(f"{name!r} needs a list of texts, not {shown(value)}")
+    return tuple(value)
+
+
+def _integer(d: Mapping[str, Json], name: str, default: int | None = None) -> int:
+    value = d.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise FieldError(f"{name!r} needs a whole number, not {shown(value)}")
+    return value
+
+
+def _maybe(d: Mapping[str, Json], name: str, kind: type[T]) -> T | None:
+    value = d.get(name)
+    if value is not None and type(value) is not kind:
+        raise FieldError(f"{name!r} needs {kind.__name__} or null, not {shown(value)}")
+    return value
+
+
+def _number(d: Mapping[str, Json], name: str) -> float | None:
+    value = d.get(name)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise FieldError(f"{name!r} needs a number or null, not {shown(value)}")
+
+
+def _one_of(d: Mapping[str, Json], name: str, choices: frozenset[str]) -> str:
+    value = d.get(name)
+    if not isinstance(value, str) or value not in choices:
+        raise FieldError(f"{name!r} needs one of {', '.join(sorted(choices))}, not {shown(value)}")
+    return value
+
+
+def _mapping(
+    d: Mapping[str, Json], name: str, default: Mapping[str, Json] | None = None
+) -> Mapping[str, Json]:
+    value = d.get(name, default)
+    if not isinstance(value, Mapping):
+        raise FieldError(f"{name!r} needs an object, not {shown(value)}")
+    return value
+
+
+def _box(d: Mapping[str, Json], name: str) -> Box:
+    value = d.get(name)
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 4:
+        raise FieldError(f"{name!r} needs [x1, y1, x2, y2], not {shown(value)}")
+    try:
+        return Box(*value)
+    except (TypeError, ValueError) as error:
+        raise FieldError(f"{name!r} is no box: {error}") from error
+
+
+def _size(value: Json, name: str) -> tuple[int, int]:
+    if not isinstance(value, Sequence) or len(value) != 2 or not all(isinstance(v, int) for v in value):
+        raise FieldError(f"{name!r} needs [width, height], not {shown(value)}")
+    return value[0], value[1]
+
+
+def write_records(path: Path | str, records: Iterable[Record]) -> int:
+    """predictions.jsonl, atomically; gives how many lines."""
+    return write_jsonl(path, map(record_to_json, records))
+
+
+def read_records(path: Path | str) -> Iterator[Record]:
+    """The records of a predictions file, one at a time. Raises UserError naming file and line."""
+    return read_each(path, record_from_json)
+
+
+def dump(comparison: Comparison, path: Path | str) -> None:
+    """Writes summary.json."""
+    write_json(path, comparison_to_json(comparison))
+
+
+def load(path: Path | str) -> Comparison:
+    """Reads summary.json. Raises UserError naming the file."""
+    try:
+        return comparison_from_json(read_json(path))
+    except ValueError as error:
+        raise UserError(f"{path} is no summary of a comparison: {error}") from error

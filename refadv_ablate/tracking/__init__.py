@@ -1,0 +1,1 @@
+"""The experiment log: MLflow behind one interface, and what it is told of a comparison."""

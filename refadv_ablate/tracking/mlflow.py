@@ -1,0 +1,424 @@
+"""MLflow: a parent run for each sweep, a child run for each cell; the only importer of mlflow.
+
+Every call names its run id, so that threads, processes and earlier failures in this process can't send
+anything to another run. What can't be sent is a warning: the result folder holds the same and more, and
+`refadv-ablate ui log path=FOLDER` sends it later. A run that an earlier process left is taken up again.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import os
+import random
+import shlex
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from refadv_ablate.errors import UserError
+from refadv_ablate.seeding import canonical, digest
+from refadv_ablate.storage.jsonl import read_json, write_json
+from refadv_ablate.tracking import metrics as logged
+from refadv_ablate.tracking import uploads
+from refadv_ablate.tracking.interface import CellInfo, NoTracker, Tracker
+from refadv_ablate.tracking.uri import database_file, tracking_uri
+from refadv_ablate.types import Comparison
+
+__all__ = ["CellInfo", "MlflowTracker", "NoTracker", "Tracker"]
+
+log = logging.getLogger(__name__)
+LAUNCH = "REFADV_LAUNCH_DIR"
+"""Tells worker processes, whose working directory may differ, where the command was given."""
+RUNS_VIEW = ("mlflow.experimentKind", "custom_model_development")
+"""Makes MLflow's pages open an experiment on its runs, not on traces of chats."""
+ATTEMPTS = 8
+
+
+class _Patient:
+    """A client whose calls are repeated while another process holds the database."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._client, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    return method(*args, **kwargs)
+                except Exception as error:
+                    text = str(error).lower()
+                    if attempt == ATTEMPTS or not any(
+                        s in text for s in ("locked", "deadlock", "serialize access")
+                    ):
+                        raise
+                    time.sleep(random.uniform(0.05, 0.1) * 2**attempt)
+            raise AssertionError("unreachable")
+
+        return call
+
+
+@dataclass
+class MlflowTracker:
+    """Logs to MLflow; the fields are the keys of conf/tracking/mlflow.yaml."""
+
+    uri: str | None = None
+    experiment: str = "refadv-ablate"
+    artifacts: str | None = None
+    gzip_above_mb: float = 5.0
+    launch_dir: Path = field(default_factory=Path.cwd)
+
+    @cached_property
+    def resolved(self) -> str:
+        """The absolute tracking URI."""
+        return tracking_uri(self.uri, Path(os.environ.get(LAUNCH) or self.launch_dir))
+
+    @cached_property
+    def client(self) -> Any:
+        """MLflow's client on the resolved URI, in none of MLflow's global state."""
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would call home
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
+        for name in ("alembic", "mlflow.store.db.utils"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own, on newer SQLAlchemy
+            from mlflow import MlflowClient
+
+            return _Patient(MlflowClient(tracking_uri=self.resolved))
+
+    @cached_property
+    def experiment_id(self) -> str:
+        """Of the experiment that `prepare` made."""
+        found = self.client.get_experiment_by_name(self.experiment)
+        if found is None:
+            raise UserError(f"the experiment {self.experiment!r} is not in {self._shown()} any more")
+        return str(found.experiment_id)
+
+    # ── preparation ─────────────────────────────────────────────────────────────────────────────
+
+    def prepare(self) -> None:
+        """See Tracker."""
+        os.environ[LAUNCH] = str(Path(self.launch_dir).resolve())
+        self.__dict__.pop("resolved", None)
+        path = database_file(self.resolved)
+        try:
+            with self._creation(path):
+                self._make_experiment(path)
+        except UserError:
+            raise
+        except Exception as error:
+            cause = logged.censored(" ".join(str(error).split()))[:300]
+            raise UserError(
+                f"MLflow at {self._shown()} can't be used ({cause}); "
+                "start or mend it, or log nothing with tracking=none"
+            ) from error
+
+    @contextmanager
+    def _creation(self, path: Path | None) -> Iterator[None]:
+        """MLflow's migrations and experiments are not safe to make twice at once."""
+        from filelock import FileLock
+
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        name = f"refadv-mlflow-{getpass.getuser()}-{digest(self.resolved)[:16]}.lock"
+        lock = path.with_name(path.name + ".lock") if path else Path(tempfile.gettempdir()) / name
+        with FileLock(lock, timeout=120):
+            yield
+
+    def _make_experiment(self, path: Path | None) -> None:
+        found = self.client.get_experiment_by_name(self.experiment)
+        if found is None:
+            try:
+                made = self.client.create_experiment(self.experiment, artifact_location=self._root(path))
+                self.client.set_experiment_tag(made, *RUNS_VIEW)
+            except Exception:
+                found = self.client.get_experiment_by_name(self.experiment)  # somebody else was first
+                if found is None:
+                    raise
+        if found is not None and found.lifecycle_stage == "deleted":
+            raise UserError(
+                f"the MLflow experiment {self.experiment!r} is deleted; restore it with "
+                f"`mlflow experiments restore -x {found.experiment_id}` "
+                "or choose another name with tracking.experiment=…"
+            )
+
+    def _root(self, path: Path | None) -> str | None:
+        if self.artifacts:
+            here = Path(self.launch_dir).resolve() / self.artifacts
+            return self.artifacts if "://" in self.artifacts else here.as_uri()
+        return (path.parent / "mlartifacts").as_uri() if path else None
+
+    def _shown(self) -> str:
+        return logged.censored(self.resolved)
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────
+
+    def open_sweep(self, name: str, tags: Mapping[str, str]) -> str:
+        """See Tracker."""
+        own = {f"refadv.{key}": logged.censored(str(value))[:5000] for key, value in tags.items()}
+        own["refadv.origin"] = f"{getpass.getuser()}:{Path(self.launch_dir).resolve()}"
+        if swept := logged.swept(name.split()):
+            own["refadv.swept"] = " ".join(swept)
+        same = {"refadv.sweep": own.get("refadv.sweep", ""), "refadv.origin": own["refadv.origin"]}
+        found = self._find(same) if same["refadv.sweep"] else None
+        if found is not None:
+            return self._take_up(found, own)
+        title = logged.censored(name)[:200]
+        return self._create(title, {"refadv.kind": "sweep", "mlflow.runName": title, **own})
+
+    def open_cell(self, parent: str, cell: CellInfo) -> str:
+        """See Tracker."""
+        return self._guarded("begin the run of a cell", lambda: self._open_cell(parent, cell)) or ""
+
+    def _open_cell(self, parent: str, cell: CellInfo) -> str:
+        if not parent:
+            return ""
+        identity = {"mlflow.parentRunId": parent, "refadv.hash": cell.hash}
+        found = self._find(identity)
+        if found is not None:
+            return self._take_up(found, {})
+        swept = self.client.get_run(parent).data.tags.get("refadv.swept", "").split()
+        taken = [run.info.run_name for run in self._children(parent)]
+        title = logged.child_name(cell, swept)
+        title = title if title not in taken else f"{title} · {cell.hash[:6]}"
+        tags = {"refadv.kind": "cell", "mlflow.runName": title, **identity}
+        run_id = self._create(title, tags)
+        values = {key: logged.censored(value) for key, value in logged.params(cell).items()}
+        from mlflow.entities import Param, RunTag
+
+        self.client.log_batch(
+            run_id,
+            params=[Param(key, value) for key, value in values.items()],
+            tags=[RunTag(key, values[key]) for key in ("model", "data", "prompt", "perturb")],
+        )
+        self._log_data(run_id, cell)
+        return run_id
+
+    def _create(self, title: str, tags: Mapping[str, str]) -> str:
+        own = {
+            "mlflow.user": getpass.getuser(),
+            "mlflow.source.name": "refadv-ablate",
+            "mlflow.source.type": "LOCAL",
+        }
+        return str(
+            self.client.create_run(self.experiment_id, tags={**own, **tags}, run_name=title).info.run_id
+        )
+
+    def _take_up(self, run: Any, tags: Mapping[str, str]) -> str:
+        run_id = str(run.info.run_id)
+        if "refadv.reason" in run.data.tags:
+            self.client.delete_tag(run_id, "refadv.reason")
+        if run.info.status != "RUNNING":
+            self.client.update_run(run_id, status="RUNNING")
+        self._tag(run_id, tags)
+        return run_id
+
+    def _find(self, tags: Mapping[str, str]) -> Any:
+        terms = [f"tags.`{key}` = '{value.replace(chr(39), chr(39) * 2)}'" for key, value in tags.items()]
+        runs = self.client.search_runs([self.experiment_id], " AND ".join(terms), max_results=1)
+        return runs[0] if runs else None
+
+    def _children(self, parent: str) -> list[Any]:
+        runs: list[Any] = []
+        token: str | None = None
+        while True:
+            page = self.client.search_runs(
+                [self.experiment_id],
+                f"tags.`mlflow.parentRunId` = '{parent}'",
+                max_results=1000,
+                page_token=token,
+            )
+            runs += page
+            token = page.token
+            if not token:
+                return runs
+
+    def _log_data(self, run_id: str, cell: CellInfo) -> None:
+        """The data as a dataset input: its fingerprint is the source, so nothing is read or copied."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        source = json.dumps({"tags": dict(cell.data_fingerprint)}, default=str, ensure_ascii=False)
+        data = Dataset(
+            name=logged.safe(cell.data),
+            digest=digest(json.loads(source))[:8],
+            source_type="code",
+            source=logged.censored(source) if len(source) < 60_000 else json.dumps({"tags": {}}),
+            profile=canonical({"limit": cell.limit}),
+        )
+        tags = [InputTag("mlflow.data.context", "evaluation")]
+        self.client.log_inputs(run_id, [DatasetInput(dataset=data, tags=tags)])
+
+    def finish_cell(self, run_id: str, comparison: Comparison, folder: Path) -> None:
+        """See Tracker."""
+        if run_id:
+            self._guarded("log a cell", lambda: self._finish_cell(run_id, comparison, Path(folder)))
+
+    def _finish_cell(self, run_id: str, comparison: Comparison, folder: Path) -> None:
+        status = folder / "status.json"
+        state = read_json(status)["state"] if status.exists() else "done"
+        self._metrics(run_id, logged.metrics(comparison))
+        note = logged.markdown([comparison], []) + "".join(f"\n- {text}" for text in comparison.warnings)
+        sent = self._send_cell(run_id, folder)
+        self._tag(
+            run_id,
+            {
+                "refadv.state": state,
+                "refadv.warnings": str(len(comparison.warnings)),
+                "refadv.sent": sent,
+                "mlflow.note.content": note,
+            },
+        )
+        self._end(run_id, "FINISHED")
+
+    def _send_cell(self, run_id: str, folder: Path) -> str:
+        """Sends a cell's files unless they are there already; gives what names them, "" if any is not."""
+        summary = folder / "summary.json"
+        mark = digest(canonical(read_json(summary))) if summary.exists() else ""
+        if mark and self.client.get_run(run_id).data.tags.get("refadv.sent") == mark:
+            return mark
+        table = partial(self._prediction_table, run_id, folder / "predictions.jsonl")
+        done = [self._upload(run_id, folder), self._guarded("send the table of predictions", table)]
+        return mark if all(done) else ""
+
+    def _end(self, run_id: str, status: str) -> None:
+        self.client.set_terminated(run_id, status=status)
+
+    def fail_cell(self, run_id: str, reason: str) -> None:
+        """See Tracker."""
+        if run_id:
+            self._guarded("mark a run as failed", lambda: self._stop(run_id, "FAILED", reason))
+
+    def kill(self, run_id: str, reason: str = "stopped by the user") -> None:
+        """See Tracker."""
+        if run_id:
+            self._guarded("mark a run as killed", lambda: self._stop(run_id, "KILLED", reason))
+
+    def _stop(self, run_id: str, status: str, reason: str) -> None:
+        self._tag(run_id, {"refadv.reason": reason, "mlflow.note.content": f"**{status}**: {reason}"})
+        self._end(run_id, status)
+        for child in self._children(run_id):
+            if child.info.status == "RUNNING":
+                self._stop(child.info.run_id, "KILLED", reason)
+
+    def close_sweep(
+        self,
+        parent: str,
+        comparisons: Sequence[Comparison],
+        folder: Path,
+        failures: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """See Tracker."""
+        if parent:
+            self._guarded(
+                "log the sweep", lambda: self._close_sweep(parent, comparisons, Path(folder), failures)
+            )
+
+    def _close_sweep(
+        self,
+        parent: str,
+        comparisons: Sequence[Comparison],
+        folder: Path,
+        failures: Sequence[tuple[str, str]],
+    ) -> None:
+        self._metrics(parent, logged.parent_metrics(comparisons, len(failures)))
+        children = {child.data.tags.get("refadv.hash"): child.info for child in self._children(parent)}
+        for comparison in comparisons:  # Holm's p is known only now
+            child = children.get(str(comparison.details.get("hash")))
+            adjusted = {f"{m}/p_holm": d.p_holm for m, d in comparison.deltas.items() if m == "acc50"}
+            if child is not None:
+                self._metrics(child.run_id, logged.finite(adjusted))
+        for child in children.values():
+            if child.status == "RUNNING":
+                self._stop(child.run_id, "KILLED", "its process ended without a word")
+        table = logged.markdown(comparisons, failures)
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / "summary.md").write_text(logged.censored(table), encoding="utf-8")
+            page = logged.html(comparisons, failures, "Δ of every cell")
+            (Path(scratch) / "summary.html").write_text(logged.censored(page), encoding="utf-8")
+            self._upload(parent, Path(scratch))
+        self._upload(parent, folder)
+        note = (
+            table if len(table) < 7_500 else "The table of this sweep is among the artifacts: summary.html\n"
+        )
+        self._tag(
+            parent, {"mlflow.note.content": note, "refadv.cells": str(len(comparisons) + len(failures))}
+        )
+        self._end(parent, "FAILED" if failures and not comparisons else "FINISHED")
+
+    def where(self, parent: str) -> list[str]:
+        """See Tracker."""
+        if not parent:
+            return []
+        page = f"#/experiments/{self.experiment_id}/runs/{parent}"
+        if self.resolved.startswith("http"):
+            return [f"MLflow: {self._shown().rstrip('/')}/{page}"]
+        store = shlex.quote(self._shown())
+        return [
+            f"MLflow: {self._shown()}, experiment {self.experiment!r}, run {parent}",
+            f"  see it with: refadv-ablate ui, or: mlflow ui --backend-store-uri {store}",
+        ]
+
+    # ── sending ─────────────────────────────────────────────────────────────────────────────────
+
+    def _guarded(self, what: str, work: Callable[[], Any]) -> Any:
+        """Runs it; a failure is a warning, since the result folder has everything."""
+        try:
+            return work()
+        except Exception as error:
+            cause = logged.censored(" ".join(str(error).split()))[:300]
+            log.warning("MLflow: can't %s (%s); results are kept in the result folder", what, cause)
+            return None
+
+    def _metrics(self, run_id: str, values: Mapping[str, float]) -> None:
+        """Sends what changed: a run that is logged again keeps one point a metric."""
+        from mlflow.entities import Metric
+
+        known = self.client.get_run(run_id).data.metrics
+        now = int(time.time() * 1000)
+        new = [Metric(key, value, now, 0) for key, value in values.items() if known.get(key) != value]
+        for start in range(0, len(new), 500):
+            self.client.log_batch(run_id, metrics=new[start : start + 500])
+
+    def _tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        from mlflow.entities import RunTag
+
+        if tags:
+            values = {key: logged.censored(value)[:7_900] for key, value in tags.items()}
+            self.client.log_batch(run_id, tags=[RunTag(key, value) for key, value in values.items()])
+
+    def _upload(self, run_id: str, folder: Path) -> bool:
+        """Whether every file of the folder was sent."""
+        sent = [
+            self._guarded(f"send {path}", partial(self._send, run_id, path, target))
+            for path, target in uploads.files(folder)
+        ]
+        return all(sent)
+
+    def _send(self, run_id: str, path: Path, target: str | None) -> bool:
+        if uploads.holds_secret(path):
+            log.warning("MLflow: %s holds the value of a secret and is not sent", path)
+            return False
+        with uploads.packed(path, self.gzip_above_mb * 1e6) as file:
+            self.client.log_artifact(run_id, str(file), target)
+        return True
+
+    def _prediction_table(self, run_id: str, path: Path) -> bool:
+        """Opens by itself in the UI; MLflow's own log_table would append to an earlier one."""
+        if not path.exists():
+            return True
+        with tempfile.TemporaryDirectory() as scratch:
+            table = Path(scratch) / "predictions_table.json"
+            write_json(table, uploads.prediction_table(path))
+            self.client.log_artifact(run_id, str(table))
+        self._tag(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": table.name, "type": "table"}])})
+        return True

@@ -1,0 +1,178 @@
+"""Scores, metrics and the arm's columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import random
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refadv_ablate.boxes import Box
+from refadv_ablate.errors import UserError
+from refadv_ablate.parsing import scoring
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.types import Record
+
+TARGET = Box(10, 10, 30, 30)
+
+
+def record(example: str = "a", **changes: object) -> Record:
+    base = Record(
+        example_id=example,
+        image_key="image",
+        condition="original",
+        draw=0,
+        status="changed",
+        expression="one the",
+        original_expression="the red cup",
+        target=TARGET,
+        outcome="box",
+        predicted=TARGET,
+    )
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "predicted", "expected"),
+    [
+        ("box", TARGET, 1.0),
+        ("box", Box(10, 10, 30, 20), 0.5),
+        ("box", Box(50, 50, 60, 60), 0.0),
+        ("empty", None, 0.0),
+        ("unparsable", None, 0.0),
+        ("refused", None, 0.0),
+        ("truncated", None, 0.0),
+        ("missing", None, None),
+        ("not_perturbable", None, None),
+    ],
+)
+def test_an_answer_without_a_box_is_a_miss_and_no_answer_is_no_score(outcome, predicted, expected):
+    assert scoring.score(outcome, predicted, TARGET) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "iou", "expected"),
+    [
+        ("acc50", 0.5, 1.0),
+        ("acc50", np.nextafter(0.5, 0), 0.0),
+        ("acc90", 0.9, 1.0),
+        ("acc95", 0.95, 1.0),
+        ("macc", 1.0, 1.0),
+        ("macc", 0.5, 0.1),
+        ("macc", 11 / 20, 0.2),
+        ("macc", 0.72, 0.5),
+        ("macc", 0.49, 0.0),
+        ("dig_avg", 0.8, 2 / 3),
+        ("dig_avg", 0.72, 1 / 3),
+        ("miou", 0.37, 0.37),
+    ],
+)
+def test_metrics_at_and_between_their_thresholds(name, iou, expected):
+    assert scoring.metric(name)(np.array([iou]))[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_threshold_of_macc_is_met_by_boxes_that_tie_with_it_exactly():
+    for percent in range(50, 100, 5):
+        value = scoring.score("box", Box(0, 0, percent, 10), Box(0, 0, 100, 10))
+        assert scoring.metric(f"acc{percent}")(np.array([value]))[0] == 1.0
+
+
+def test_an_unknown_metric_names_the_nearest():
+    with pytest.raises(UserError, match="did you mean 'macc'"):
+        scoring.metric("mac")
+
+
+def test_counts_tell_outcomes_statuses_and_notes_apart():
+    arm = Arm(
+        [
+            record("a", notes=("clipped",), n_boxes=2),
+            record("b", outcome="truncated", predicted=None, status="unchanged", attempts=3),
+            record("c", outcome="missing", predicted=None),
+            record("d", outcome="not_perturbable", status="not_perturbable", predicted=None),
+        ]
+    )
+    assert arm.counts() == {
+        "answers": 4,
+        "box": 1,
+        "changed": 2,
+        "clipped": 1,
+        "missing": 1,
+        "not_perturbable": 1,
+        "several_boxes": 1,
+        "several_calls": 1,
+        "truncated": 1,
+        "unchanged": 1,
+    }
+    assert scoring.rates(arm.counts()) == {"parse_failure": 0.5, "truncated": 0.5, "missing": 1 / 3}
+
+
+def test_rates_of_nothing_are_none():
+    assert set(scoring.rates({}).values()) == {None}
+
+
+def test_a_missing_answer_is_not_scored_even_with_an_iou_beside_it():
+    assert math.isnan(Arm([record(outcome="missing", iou=0.0)]).columns().iou[0])
+
+
+def test_the_iou_is_computed_where_a_record_has_none():
+    assert Arm([record(predicted=Box(10, 10, 30, 20))]).columns().iou[0] == 0.5
+
+
+def test_an_answer_that_is_there_twice_is_refused():
+    with pytest.raises(UserError, match="1 answers are there twice"):
+        Arm([record("a"), record("a")]).columns()
+
+
+def test_attributes_become_columns_and_records_that_lack_one_are_known():
+    arm = Arm(
+        [
+            record("a", distractors=3, negation=True, source="coco"),
+            record("b", attributes={"human_authored": False, "depth": 2, "list": [1]}),
+            record("c", attributes={"depth": "deep", "source": "ignored: the field counts"}),
+        ]
+    )
+    assert list(arm.attribute("length")) == [3, 3, 3]
+    assert list(arm.attribute("box_size")) == [20, 20, 20]
+    assert arm.attribute("distractors")[0] == 3
+    assert np.isnan(arm.attribute("distractors")[1:]).all()
+    assert list(arm.attribute("negation")) == ["yes", None, None]
+    assert list(arm.attribute("source")) == ["coco", None, None]
+    assert list(arm.attribute("human_authored")) == [None, "no", None]
+    assert list(arm.attribute("depth")) == [None, "2", "deep"]
+    assert arm.attribute("list") is None
+
+
+def test_an_attribute_that_names_every_example_is_no_slice():
+    arm = Arm(record(str(i), attributes={"file": f"{i}.jpg"}) for i in range(1100))
+    with pytest.raises(UserError, match="more than 1000 values"):
+        arm.attribute("file")
+
+
+def test_a_hundred_thousand_records_take_a_few_megabytes():
+    arm = Arm()
+    for i in range(2000):
+        arm.add(record(f"example-{i}", image_key=f"{i % 500}", distractors=3, source="coco", split="val"))
+    held = [arm._example, arm._image, arm._draw, arm._outcome, arm._iou]
+    held += [column.rows for column in [*arm._numbers.values(), *arm._labels.values()]]
+    assert sum(sys.getsizeof(column) for column in held) / len(arm) * 100_000 < 8e6
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_metrics_lie_in_0_to_1_and_fall_as_the_threshold_rises(ious):
+    values = np.array(ious)
+    hits = [scoring.metric(f"acc{t}")(values).mean() for t in range(50, 100, 5)]
+    assert all(0 <= b <= a <= 1 for a, b in itertools.pairwise(hits))
+    assert scoring.metric("macc")(values).mean() == pytest.approx(np.mean(hits))
+
+
+def test_the_order_of_records_changes_no_column_once_sorted():
+    records = [record(str(i), image_key=str(i % 3), predicted=Box(10, 10, 30, 12 + i)) for i in range(9)]
+    shuffled = random.Random(1).sample(records, len(records))
+    one, two = Arm(records).columns(), Arm(shuffled).columns()
+    assert (one.iou[np.argsort(one.example)] == two.iou[np.argsort(two.example)]).all()
