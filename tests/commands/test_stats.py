@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ from PIL import Image
 from refadv_ablate import assets
 from refadv_ablate.boxes import Box
 from refadv_ablate.commands import stats as dataset_stats
-from refadv_ablate.commands.stats import mean, measure, words
 from refadv_ablate.data.images import AbsentImage
 from refadv_ablate.errors import UserError
 from refadv_ablate.report.figures.data_sets import FIGURES, cumulative, ranked, shares
+from refadv_ablate.statistics.data_sets import mean, measure, words
 from refadv_ablate.types import Example
 from tests.data.scenes import Scenes
 
@@ -119,7 +120,7 @@ def test_what_is_unknown_is_shown_as_unknown() -> None:
 
 def test_words_are_what_white_space_separates() -> None:
     assert words("the left-hand man, isn't  it ? -") == ["the", "left-hand", "man,", "isn't", "it"]
-    assert mean(dataset_stats.Counter()) is None
+    assert mean(Counter()) is None
 
 
 def test_several_splits_make_one_row() -> None:
@@ -155,9 +156,9 @@ def test_figures_of_a_set_that_lacks_what_they_need_say_so(tmp_path: Path) -> No
 
 
 def test_figure_points() -> None:
-    assert [list(part) for part in shares(dataset_stats.Counter([2, 2, 4]))] == [[2, 3, 4], [2 / 3, 0, 1 / 3]]
+    assert [list(part) for part in shares(Counter([2, 2, 4]))] == [[2, 3, 4], [2 / 3, 0, 1 / 3]]
     assert [list(part) for part in cumulative([3.0, 5.0])] == [[3, 5], [0.5, 1]]
-    assert [list(part) for part in ranked(dataset_stats.Counter("aab"))] == [[1, 2], [2, 1]]
+    assert [list(part) for part in ranked(Counter("aab"))] == [[1, 2], [2, 1]]
 
 
 def test_the_report_lists_bad_rows_and_its_status_says_whether_a_run_would_stop(
@@ -190,10 +191,12 @@ def test_mistakes_in_sets_are_a_sentence(sets: list[dict[str, str]], said: str) 
 def test_statistics_import_no_torch(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from refadv_ablate import dataset_stats\n"
-        "with dataset_stats.spacy_without_torch():\n"
-        "    dataset_stats.measure('none', [])\n"
-        "    list(dataset_stats.tokenised(['a']))\n"
+        "from refadv_ablate.commands import stats\n"
+        "from refadv_ablate.data.negation import tokenised\n"
+        "from refadv_ablate.statistics.data_sets import measure\n"
+        "with stats.spacy_without_torch():\n"
+        "    measure('none', [])\n"
+        "    list(tokenised(['a']))\n"
         "assert 'spacy' in sys.modules and 'torch' not in sys.modules, 'torch was imported'\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

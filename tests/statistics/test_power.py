@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from refadv_ablate.assets import asset_dir
+from refadv_ablate.commands import power as power_command
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.statistics import comparison as stats
@@ -20,7 +21,7 @@ from tests.statistics.test_comparison import clustered, record
 def command(capsys, **changes) -> str:
     config = OmegaConf.create({"command": OmegaConf.load(asset_dir("conf") / "command" / "power.yaml")})
     config.command.update(changes)
-    assert power.run(config) == 0
+    assert power_command.run(config) == 0
     return capsys.readouterr().out
 
 

@@ -233,7 +233,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
     code = f"""
 import resource, signal
-from refadv_ablate import records
+from refadv_ablate.storage import records
 from refadv_ablate.errors import UserError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 records.write_jsonl({str(tmp_path / "p.jsonl")!r}, [{{"old": 1}}])
