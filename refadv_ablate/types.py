@@ -343,6 +343,13 @@ class Record:
     split: str | None = None
     attributes: Mapping[str, Json] = field(default_factory=dict)
     trace: Mapping[str, Json] = field(default_factory=dict)
+    image_digest: str = ""
+    """Start of the SHA-256 of the image's content, which tells images apart whatever they are called."""
+
+    @property
+    def image(self) -> str:
+        """What clusters examples: the image's content where it is known, else its key."""
+        return self.image_digest or self.image_key
 
 
 @dataclass(frozen=True, slots=True)

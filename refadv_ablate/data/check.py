@@ -21,6 +21,7 @@ class DataReport:
     examples: int
     images: int
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -44,6 +45,7 @@ class DataReport:
             lines += [f"    {finding.id}: {finding.detail}" for finding in of_kind[:most]]
             if number > most:
                 lines.append(f"    … and {number - most} more")
+        lines += [f"  note: {note}" for note in self.notes]
         if self.exclusion:
             lines.append(f"  to leave them out, counted: {self.exclusion}")
         return "\n".join(lines)
@@ -67,4 +69,4 @@ def report(data: Data, decode: bool = True) -> DataReport:
         if example is not None:
             examples += 1
             images.add(example.image.key)
-    return DataReport(data.name, data.chosen()[0], rows, examples, len(images), tuple(findings))
+    return DataReport(data.name, data.chosen()[0], rows, examples, len(images), tuple(findings), data.notes)

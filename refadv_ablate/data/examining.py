@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from refadv_ablate.boxes import Box, Quad, Size
 from refadv_ablate.data.conventions import SLACK, Convention, numbers
-from refadv_ablate.data.forms.instances import InstanceIndex
-from refadv_ablate.data.forms.rows import Kind, Row
-from refadv_ablate.data.images import AbsentImage, FileImage
+from refadv_ablate.data.forms.instances import Annotated, InstanceIndex
+from refadv_ablate.data.forms.rows import Kind, Row, shown
+from refadv_ablate.data.images import AbsentImage, BytesImage, FileImage
+from refadv_ablate.data.naming import UNKNOWN, Names
 from refadv_ablate.data.opening import ImageFolders, image_of
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.types import Example, ImageRef
@@ -49,9 +50,14 @@ class Examiner:
     why_absent: str = ""
     instances: InstanceIndex | None = None
     decode: bool = False
+    names: Names = UNKNOWN
+    notes: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, int] = field(default_factory=dict)
     _said: dict[bytes, str] = field(default_factory=dict)
+    unclear: int = 0
+    """Examples for which the instance annotations hold no image of their name that is clearly theirs."""
     _decoded: dict[str, str] = field(default_factory=dict)
+    _pictures: dict[str, str] = field(default_factory=dict)
 
     def examine(self, row: Row) -> tuple[Example | None, Finding | None]:
         """The example, what is wrong, or both: a duplicate is an example all the same."""
@@ -78,7 +84,13 @@ class Examiner:
             return None
 
     def _open(self, row: Row) -> ImageRef:
-        return image_of(row.image, row.image_key, row.size, self.folders, self.why_absent)
+        key = self.names.key(row.image_key) if row.image_key else ""
+        image = image_of(row.image, key, row.size, self.folders, self.why_absent)
+        if isinstance(image, BytesImage) and key:
+            digest = image.digest()
+            if self._pictures.setdefault(key, digest) != digest:  # "image.png" in every row, say
+                return replace(image, key=digest[:16])
+        return image
 
     def _image(self, row: Row) -> ImageRef:
         image = self._open(row)
@@ -127,7 +139,7 @@ class Examiner:
         size = row.size or (None if isinstance(image, AbsentImage) else image.size())
         quad = numbers(row.box)
         if quad is None or not all(math.isfinite(v) for v in quad):
-            raise _WrongRowError("degenerate_box", f"box {row.box!r} is not four finite numbers")
+            raise _WrongRowError("degenerate_box", f"box {shown(row.box)} is not four finite numbers")
         return self._inside(quad, size)
 
     def _inside(self, quad: Quad, size: Size | None) -> Box:
@@ -146,7 +158,7 @@ class Examiner:
 
     def _example(self, row: Row, image: ImageRef, box: Box) -> Example:
         category, candidates, distractors = row.category, row.candidates, row.distractors
-        annotated = self.instances.by_key.get(row.image_key) if self.instances else None
+        annotated = self._annotated(row, image)
         if annotated is not None:
             target = annotated.at(box)
             candidates = candidates or annotated.candidates()
@@ -166,6 +178,19 @@ class Examiner:
             split=row.split,
             attributes=row.attributes,
         )
+
+    def _annotated(self, row: Row, image: ImageRef) -> Annotated | None:
+        if self.instances is None or not row.image_key:
+            return None
+        size = row.size or (None if isinstance(image, AbsentImage) else image.size())
+        found, unclear = self.instances.find(row.image_key, self.names, size)
+        if unclear:
+            self.unclear += 1
+            self.notes["instances"] = (
+                f"{self.unclear} examples have no candidates: {self.instances.path.name} holds images of "
+                "their file name, but which of them is theirs isn't clear from folders and sizes"
+            )
+        return found
 
     def _unique(self, row: Row, example: Example) -> tuple[Example | None, Finding | None]:
         times = self._ids[example.id] = self._ids.get(example.id, 0) + 1

@@ -265,7 +265,7 @@ def _file_facts(path: Path, _time: int, _length: int, limit: int) -> tuple[Size,
         return image.size, orientation
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=65536)  # asked for by keys and records, in passes over the whole set
 def _file_digest(path: Path, _time: int, _length: int) -> str:
     try:
         with path.open("rb") as file:

@@ -15,6 +15,7 @@ from refadv_ablate.data.forms.hub import Hub
 from refadv_ablate.data.forms.instances import load_instances
 from refadv_ablate.data.forms.rows import KINDS, Form, Place, Row
 from refadv_ablate.data.images import PIXEL_LIMIT
+from refadv_ablate.data.naming import UNKNOWN, Names, full_name, names_of
 from refadv_ablate.data.opening import ImageFolders, image_roots
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.types import Example, Json
@@ -50,6 +51,8 @@ class Annotations:
     negation: Literal["stored", "rule"] = "stored"
     get: str = ""
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _notes: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _looked_through: dict[str, Names] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for kind in self.exclude:
@@ -64,6 +67,11 @@ class Annotations:
     def excluded(self) -> Mapping[str, int]:
         """Kind → rows left out by the latest iteration."""
         return dict(self._counts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the latest iteration noticed that a reader of its numbers should know."""
+        return tuple(self._notes[kind] for kind in sorted(self._notes))
 
     @property
     def place(self) -> Place:
@@ -97,6 +105,7 @@ class Annotations:
 
         Raises UserError for a set that can't be read, and for one whose boxes contradict their convention.
         """
+        self._notes.clear()
         label, form = self.chosen()
         examiner = self._examiner(form, decode)
         rows = form.rows(self.place)
@@ -141,9 +150,21 @@ class Annotations:
         absent = self.images == "absent" or (not form.has_images and self.image_root is None)
         why = "data.images=absent leaves images out" if form.has_images else "its table has no images"
         roots = image_roots(self.place.folder, self.image_root)
-        folders = None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links)
+        names = self._names(form)
+        folders = (
+            None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links, names, self._notes)
+        )
         index = load_instances(Path(self.instances).expanduser()) if self.instances else None
-        return Examiner(form.boxes, folders, why, index, decode)
+        return Examiner(form.boxes, folders, why, index, decode, names, self._notes)
+
+    def _names(self, form: Form) -> Names:
+        """What the image names of the whole set say; a hub's rows are not streamed twice for it."""
+        if isinstance(form, Hub):
+            return UNKNOWN
+        files = repr(form.fingerprint(self.place)) + self.split
+        if files not in self._looked_through:
+            self._looked_through[files] = names_of(_full_names(form.rows(self.place)))
+        return self._looked_through[files]
 
     def _check_convention(self, label: str, form: Form, examiner: Examiner, rows: Sequence[Row]) -> None:
         evidence = []
@@ -196,3 +217,14 @@ class Annotations:
             else f"holds no file of {self.name} ({', '.join(labels)})"
         )
         return "; ".join([f"{path} {what}: set data.path" + command, *streams])
+
+
+def _full_names(rows: Iterator[Row]) -> Iterator[str]:
+    """Names of images, up to the first row that can't be read: the iteration proper says what is wrong."""
+    try:
+        for row in rows:
+            if isinstance(row.image, bytes):
+                return  # the bytes tell images apart
+            yield row.image_key or full_name(row.image)
+    except UserError:
+        return

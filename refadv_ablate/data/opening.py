@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from refadv_ablate.boxes import Size
 from refadv_ablate.data.images import AbsentImage, BytesImage, FileImage, below
+from refadv_ablate.data.naming import UNKNOWN, Names, coco_name
 from refadv_ablate.types import ImageRef
 
 FOLDERS = ("", "images", "train2014", "val2017")
@@ -16,14 +18,17 @@ FOLDERS = ("", "images", "train2014", "val2017")
 
 @dataclass(frozen=True)
 class ImageFolders:
-    """Image roots, tried in order; below each, the whole relative name and then its last component.
+    """Image roots, tried in order: the whole relative name first, then what `_trusted` allows of its end.
 
-    The second covers rows such as data/coco/train2014/COCO_train2014_000000000009.jpg.
+    The second covers rows such as data/coco/train2014/COCO_train2014_000000000009.jpg. names: of the whole
+    set. notes: key → sentence on images that were found by less than their whole name.
     """
 
     roots: Sequence[Path]
     pixel_limit: int
     follow_links: bool = False
+    names: Names = UNKNOWN
+    notes: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     _known: dict[str, FileImage] = field(default_factory=dict, repr=False, compare=False)
 
     def open(self, name: str, key: str) -> FileImage:
@@ -35,14 +40,43 @@ class ImageFolders:
         return self._known[name]
 
     def _path(self, name: str) -> Path:
-        first: Path | None = None
+        wholes = [below(root, name, self.follow_links) for root in self.roots]
+        for path in wholes:
+            if path.is_file():
+                return path
+        parts = PurePosixPath(name.replace("\\", "/")).parts
         for root in self.roots:
-            for form in dict.fromkeys((name, PurePosixPath(name.replace("\\", "/")).name)):
-                path = below(root, form, self.follow_links)
-                if path.is_file():
+            for drop in range(1, len(parts)):
+                path = below(root, "/".join(parts[drop:]), self.follow_links)
+                if path.is_file() and self._trusted(root, parts, drop, path):
                     return path
-                first = first or path
-        return first or Path(name)
+        return wholes[0] if wholes else Path(name)
+
+    def _trusted(self, root: Path, parts: Sequence[str], drop: int, path: Path) -> bool:
+        """Whether a file found without the first `drop` folders of its name is that image and no other.
+
+        It is where the root ends with those folders. A root that lies beside or below the named folder
+        holds other pictures. Else the last component must be unique in the set, and either COCO's or of
+        a set in one folder, which has been renamed; that is told.
+        """
+        base = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+        if base.parts[-drop:] == tuple(parts[:drop]):
+            return True
+        for ancestor in base.parents[:4]:
+            whole = ancestor.joinpath(*parts)
+            if whole.is_file():
+                return whole.samefile(path)
+        if parts[-1] in self.names.shared:
+            return False
+        if coco_name(parts[-1]) or base.name == parts[drop - 1]:
+            return True
+        if self.names.folders == 1:
+            self.notes["found_by_name"] = (
+                f"the rows name images in {'/'.join(parts[:-1])}, and they were found by file name alone in "
+                f"{root}: check that these are the same pictures"
+            )
+            return True
+        return False
 
 
 def image_roots(folder: Path, image_root: str | None) -> list[Path]:

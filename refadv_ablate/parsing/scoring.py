@@ -178,7 +178,7 @@ class Arm:
             value = math.nan
         row = len(self)
         self._example.append(_hash(record.example_id))
-        self._image.append(_hash(record.image_key))
+        self._image.append(_hash(record.image))
         self._draw.append(record.draw)
         self._outcome.append(OUTCOMES.index(record.outcome))
         self._iou.append(value)

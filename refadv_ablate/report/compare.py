@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from refadv_ablate.data.naming import ends_with
 from refadv_ablate.errors import UserError
-from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.figures.delta import delta_figure, flip_figure
 from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.pages import gallery
@@ -19,6 +19,8 @@ from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics.formatting import warnings_of
 from refadv_ablate.types import Comparison, Json, Record
 
+TARGET_SLACK = 0.05
+"""Pixels by which the target may differ: files keep different numbers of decimals."""
 SLICES = ("distractors", "negation", "length", "category")
 
 
@@ -76,6 +78,7 @@ def names(a: Cell, b: Cell) -> tuple[str, str]:
 def _compare(a: Cell, b: Cell, condition: str, seed: int, n_boot: int) -> Comparison:
     left, right = names(a, b)
     arms = a.arms[condition], b.arms[condition]
+    _refuse_other_examples(a, b, condition)
     slices = [s for s in SLICES if s in arms[0].attributes()]
     found = stats.compare(
         *arms,
@@ -88,21 +91,68 @@ def _compare(a: Cell, b: Cell, condition: str, seed: int, n_boot: int) -> Compar
         seed=seed,
         n_boot=n_boot,
     )
-    return replace(found, warnings=(*found.warnings, *_texts_differ(a, b, condition, arms)))
+    if len(arms[0]) == len(arms[1]):
+        return found
+    fewer = f"a has {len(arms[0]):,} answers, b {len(arms[1]):,}: only common examples are compared"
+    return replace(found, warnings=(*found.warnings, fewer))
 
 
-def _texts_differ(a: Cell, b: Cell, condition: str, arms: tuple[Arm, Arm]) -> Iterator[str]:
-    """The two must have been asked the same."""
-    asked = {(r.example_id, r.draw): r.expression for r in a.records() if r.condition == condition}
-    other = [
-        r.example_id
-        for r in b.records()
-        if r.condition == condition and asked.get((r.example_id, r.draw), r.expression) != r.expression
-    ]
-    if other:
-        yield f"{len(other)} examples were asked with other words in b than in a, first {other[0]!r}"
-    if len(arms[0]) != len(arms[1]):
-        yield f"a has {len(arms[0]):,} answers, b {len(arms[1]):,}: only common examples are compared"
+def _refuse_other_examples(a: Cell, b: Cell, condition: str) -> None:
+    """Raises UserError where an id that both sides have stands for different examples."""
+    left = {(r.example_id, r.draw): _Case.of(r) for r in a.records() if r.condition == condition}
+    common = 0
+    differing: list[tuple[str, str]] = []
+    for record in b.records():
+        case = left.get((record.example_id, record.draw)) if record.condition == condition else None
+        if case is not None:
+            common += 1
+            if what := case.differs(_Case.of(record)):
+                differing.append((record.example_id, what))
+    if differing:
+        first, what = differing[0]
+        raise UserError(
+            f"a and b are not about the same examples: {len(differing)} of {common} with the same id in "
+            f"{a.names.data}, condition {condition}, differ (first {first!r}: another {what}); compare runs "
+            "on the same data and the same perturbed texts"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What makes an example the same in two runs."""
+
+    target: tuple[float, ...]
+    digest: str
+    key: str
+    size: tuple[int, int]
+    texts: tuple[str, str]
+
+    @classmethod
+    def of(cls, r: Record) -> _Case:
+        # a published row without a file name says nothing of its image
+        key = "" if r.image_key == f"row {r.example_id}" else r.image_key
+        return cls(
+            tuple(r.target.as_list()), r.image_digest, key, r.size, (r.original_expression, r.expression)
+        )
+
+    def differs(self, other: _Case) -> str:
+        """What is not the same; empty where all is."""
+        if self.texts[0] != other.texts[0]:
+            return "expression"
+        if max(abs(x - y) for x, y in zip(self.target, other.target, strict=True)) > TARGET_SLACK:
+            return "target box"
+        if not self._same_image(other):
+            return "image"
+        return "perturbed text" if self.texts[1] != other.texts[1] else ""
+
+    def _same_image(self, other: _Case) -> bool:
+        if self.digest and other.digest:
+            return self.digest == other.digest
+        if all(self.size) and all(other.size) and self.size != other.size:
+            return False
+        if not self.key or not other.key:
+            return True
+        return ends_with(self.key, other.key) or ends_with(other.key, self.key)
 
 
 def write(folder: Path, matched: Sequence[Matched], *, most: int, command: str = "") -> list[Path]:

@@ -228,6 +228,7 @@ def _compare(
     ]
     excluded = getattr(parts.data, "excluded", {})
     left_out = [f"{n} examples left out of the data: {reason}" for reason, n in excluded.items() if n]
+    left_out += getattr(parts.data, "notes", ())
     if first := reader.refused.get(cell.label):
         left_out.append(f"not perturbable, the first of them: {first}")
     missing = original.counts().get("missing", 0) + perturbed.counts().get("missing", 0)

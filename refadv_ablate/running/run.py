@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from refadv_ablate.boxes import Box, Size, iou
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import ImageUnreadable, UserError
 from refadv_ablate.parsing import dialects
 from refadv_ablate.parsing.frames import ENOUGH, FrameCheck
 from refadv_ablate.prompting import prompts
@@ -145,6 +145,7 @@ class Reader:
         """Condition → the first reason why an expression could not be perturbed."""
         self._known: dict[int, tuple[Reply, Reading]] = {}
         self._sized: tuple[ImageRef, Size] | None = None
+        self._told: tuple[ImageRef, str] | None = None
 
     def read(self, request: Request, reply: Reply) -> Reading:
         """The reading of one reply; depends on nothing else."""
@@ -173,6 +174,16 @@ class Reader:
         if self._sized is None or self._sized[0] is not image:
             self._sized = (image, image.size())
         return self._sized[1]
+
+    def content(self, image: ImageRef) -> str:
+        """What tells the image apart by its content: 16 digits of its digest; empty where it isn't here."""
+        if self._told is None or self._told[0] is not image:
+            try:
+                digest = image.digest()[:16]
+            except ImageUnreadable:
+                digest = ""
+            self._told = (image, digest)
+        return self._told[1]
 
     def heard(self, request: Request, reply: Reply, stored: bool) -> None:
         """Shows a new answer to the watch and to the frame check of its condition."""
@@ -331,6 +342,7 @@ def record(
         split=example.split,
         attributes=example.attributes,
         trace=planned.perturbed.trace,
+        image_digest=reader.content(example.image),
     )
     if request is None:
         return blank

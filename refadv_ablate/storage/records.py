@@ -75,6 +75,7 @@ def record_to_json(r: Record) -> dict[str, Json]:
         "split": r.split,
         "attributes": r.attributes,
         "trace": r.trace,
+        "image_digest": r.image_digest,
     }
 
 
@@ -107,6 +108,7 @@ def record_from_json(d: Mapping[str, Json]) -> Record:
         split=_maybe(d, "split", str),
         attributes=_mapping(d, "attributes", EMPTY) or EMPTY,
         trace=_mapping(d, "trace", EMPTY) or EMPTY,
+        image_digest=_text(d, "image_digest", ""),
     )
 
 

@@ -80,7 +80,7 @@ def records(n: int, *, seed: int = 0, condition: str = "original", hit: float = 
         box = Box(target.x1 + shift, target.y1, target.x2 + shift, target.y2)
         expression = NASTY[i % len(NASTY)] + f" number {i}"
         words = expression.split()
-        rng.shuffle(words)
+        random.Random(f"{condition} {i}").shuffle(words)  # both models were asked the same
         text = expression if condition == "original" else " ".join(words)
         empty = rng.random() < 0.05
         yield Record(

@@ -9,7 +9,7 @@ from PIL import Image
 
 from refadv_ablate.data.images import BytesImage, encode
 from refadv_ablate.report.pages import gallery
-from refadv_ablate.report.pages.thumbnails import INLINE_BYTES, small
+from refadv_ablate.report.pages.thumbnails import INLINE_BYTES, Thumbnails, small
 from refadv_ablate.storage.records import write_records
 from tests.report.making import NASTY, records
 
@@ -254,3 +254,12 @@ def test_it_fits_a_phone(tmp_path, browser):
     assert page.locator("#q").is_visible()
     assert wrong == []
     page.context.close()
+
+
+def test_pictures_of_one_name_are_one_thumbnail_each_and_a_copy_is_not_drawn_again(tmp_path):
+    def of(colour):
+        return BytesImage(encode(Image.new("RGB", (8, 8), colour)), "0001.png")
+
+    shown = Thumbnails(tmp_path / "images")
+    assert [shown.add(of(colour)) for colour in ("red", "blue", "red")] == [0, 1, 0]
+    assert len(set(shown.sources)) == len(list((tmp_path / "images").iterdir())) == 2

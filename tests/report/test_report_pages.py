@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from refadv_ablate.boxes import Box
 from refadv_ablate.commands.report import run
 from refadv_ablate.errors import UserError
 from refadv_ablate.report import compare
@@ -145,7 +147,7 @@ def test_two_models_are_paired_on_the_same_examples(results, tmp_path):
     assert (tmp_path / "gallery_2.html").is_file()
 
 
-def test_other_words_or_other_data_are_told(results, tmp_path):
+def test_fewer_answers_are_told_and_other_data_refused(results, tmp_path):
     write_records(
         tmp_path / "c" / "predictions.jsonl", [*records(60, seed=9), *records(50, seed=77, condition="bow")]
     )
@@ -153,11 +155,53 @@ def test_other_words_or_other_data_are_told(results, tmp_path):
     a = [c for c in from_files([results]) if c.names.data == "shapes" and "bow" in c.arms]
     (bow,) = [m for m in compare.match(a[:1], [other], seed=0, n_boot=0) if m.condition == "bow"]
     said = " ".join(bow.comparison.warnings)
-    assert "examples were asked with other words in b than in a" in said
     assert "a has 60 answers, b 50: only common examples are compared" in said
     (elsewhere,) = from_files([tmp_path / "c"], Names(model="gamma", data="other", prompt="direct"))
     with pytest.raises(UserError, match="no example in common"):
         compare.match(a, [elsewhere], seed=0, n_boot=0)
+
+
+KNOWN = {"image_digest": "aaaa", "image_key": "kitchen/1.png"}
+OTHER_EXAMPLES = [
+    ({"target": Box(1, 2, 3, 4)}, "target box"),
+    ({"image_digest": "bbbb"}, "image"),
+    ({"image_digest": "", "image_key": "street/1.png"}, "image"),
+    ({"image_digest": "", "size": (161, 120)}, "image"),
+    ({"original_expression": "another"}, "expression"),
+    ({"expression": "another"}, "perturbed text"),
+]
+
+
+def cell_of(folder, *found):
+    write_records(folder / "predictions.jsonl", list(found))
+    (cell,) = from_files([folder], Names(model=folder.name, data="same", prompt="direct"))
+    return cell
+
+
+@pytest.mark.parametrize(("changes", "what"), OTHER_EXAMPLES)
+def test_examples_that_share_an_id_and_nothing_else_are_refused(tmp_path, changes, what):
+    first = [replace(r, **KNOWN) for r in records(4)]
+    a = cell_of(tmp_path / "a", *first)
+    b = cell_of(tmp_path / "b", *first[:3], replace(first[3], **changes))
+    with pytest.raises(UserError, match=rf"1 of 4 with the same id .* another {what}\)"):
+        compare.match([a], [b], seed=0, n_boot=0)
+
+
+SAME_EXAMPLES = [
+    {"image_key": "elsewhere/7.png"},  # the content is the same
+    {"image_digest": "", "image_key": "1.png"},
+    {"image_digest": "", "image_key": "data/kitchen/1.png", "size": (0, 0)},
+    {"image_digest": "", "image_key": "row case00003", "size": (0, 0)},  # published without file names
+]
+
+
+@pytest.mark.parametrize("changes", SAME_EXAMPLES)
+def test_the_same_example_under_another_name_is_compared(tmp_path, changes):
+    first = [replace(r, **KNOWN) for r in records(4)]
+    a = cell_of(tmp_path / "a", *first)
+    b = cell_of(tmp_path / "b", *first[:3], replace(first[3], **changes))
+    (found,) = compare.match([a], [b], seed=0, n_boot=0)
+    assert found.comparison.paired == 4
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────

@@ -13,8 +13,8 @@ from typing import Any
 
 from refadv_ablate.data.conventions import Convention
 from refadv_ablate.data.forms.files import digest, read_json
-from refadv_ablate.data.forms.instances import image_key
 from refadv_ablate.data.forms.rows import Place, Row, size_of
+from refadv_ablate.data.naming import full_name
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Json
 
@@ -94,7 +94,7 @@ class CaptionedCoco:
         return Row(
             where=where,
             image=name,
-            image_key=image_key(name),
+            image_key=full_name(name),
             expression=caption or "",
             box=one["bbox"] if one else [],
             id=str(entry[self.id]) if self.id and entry.get(self.id) is not None else None,

@@ -8,8 +8,8 @@ from typing import Any
 
 from refadv_ablate.boxes import Box, Quad
 from refadv_ablate.data.conventions import Convention, numbers
-from refadv_ablate.data.forms.instances import image_key
-from refadv_ablate.data.forms.rows import Row, count, flag, size_of
+from refadv_ablate.data.forms.rows import Row, count, flag, shown, size_of
+from refadv_ablate.data.naming import full_name
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Candidate
 
@@ -62,7 +62,7 @@ class Columns:
         several = isinstance(texts, list | tuple)
         for number, text in enumerate(texts if several else [texts]):
             if text is not None and not isinstance(text, str):
-                raise UserError(f"{where}: {self.expression} {text!r} is no text; mend the file")
+                raise UserError(f"{where}: {self.expression} {shown(text)} is no text; mend the file")
             yield Row(
                 where=where,
                 image=image,
@@ -89,16 +89,18 @@ class Columns:
     def _image(self, where: str, record: Mapping[str, Any]) -> tuple[str | bytes, str]:
         value = next(record[name] for name in self.image if name in record)
         name = record.get(self.key) if self.key else None
-        if isinstance(value, dict):  # how the hub stores an image in Parquet
-            name, value = name or value.get("path"), value.get("bytes") or value.get("path")
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
+        if isinstance(value, list) and value:
+            raise UserError(f"{where}: image holds {len(value)} images where one is needed; mend the file")
+        if isinstance(value, dict):  # how the hub stores an image in Parquet
+            name, value = name or value.get("path"), value.get("bytes") or value.get("path")
         if isinstance(value, bytes):
-            return value, image_key(str(name)) if name else ""
+            return value, full_name(str(name)) if name else ""
         if not isinstance(value, str) or not value.strip():
-            raise UserError(f"{where}: image {value!r} names no file; mend the file")
+            raise UserError(f"{where}: image {shown(value)} names no file; mend the file")
         if name or not self.row_images:
-            return value, image_key(str(name) if name else value)
+            return value, full_name(str(name) if name else value)
         return value, ""
 
     def _id(self, record: Mapping[str, Any], number: int | None) -> str | None:
@@ -129,7 +131,7 @@ class Columns:
         kept = (record.get(self.attributes) if self.attributes else None) or {}
         if not isinstance(kept, dict):
             raise UserError(
-                f"{where}: {self.attributes} {kept!r} is no object with named fields; mend the file"
+                f"{where}: {self.attributes} {shown(kept)} is no object with named fields; mend the file"
             )
         kept = dict(kept)
         if self.human and (human := flag(record.get(self.human), where, self.human)) is not None:

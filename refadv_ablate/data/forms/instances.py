@@ -6,31 +6,22 @@ A distractor is another instance of the referent's category in the same image. C
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.data.conventions import numbers
 from refadv_ablate.data.forms.files import read_json
 from refadv_ablate.data.forms.rows import size_of
+from refadv_ablate.data.naming import Names, coco_name, ends_with, full_name, last
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Candidate
 
 SAME = 0.9
 """IoU from which an annotated instance is taken for the referent, where only boxes can be compared."""
-
-_REF_SUFFIX = re.compile(r"^(COCO_\w+_\d{12})_\d+(\.\w+)$")
-
-
-def image_key(name: str) -> str:
-    """The last component of a path, without the reference number that UNC adds: COCO_…_000000000009.jpg."""
-    base = PurePosixPath(name.replace("\\", "/")).name
-    match = _REF_SUFFIX.match(base)
-    return "".join(match.groups()) if match else base
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +66,32 @@ class Annotated:
 
 @dataclass(frozen=True, slots=True)
 class InstanceIndex:
-    """Instances of a whole file, by image id and by image key."""
+    """Instances of a whole file, by image id and by the last component of the image's name."""
 
     path: Path
     by_image: Mapping[int | str, Annotated]
-    by_key: Mapping[str, Annotated]
+    by_base: Mapping[str, Sequence[Annotated]]
     without_area: frozenset[int] = frozenset()
     """Ids of annotations whose box has no area: no instance, but not unknown either."""
+
+    def find(self, full: str, names: Names, size: Size | None) -> tuple[Annotated | None, bool]:
+        """The image of this name, and whether there was one of that last component but it isn't clear.
+
+        Names agree where one ends with the other, or where COCO gave them. An image of another size is
+        another image: its boxes would not lie on this one.
+        """
+        group = self.by_base.get(last(full), ())
+        exact = [one for one in group if full_name(one.name) == full]
+        fitting = exact or [one for one in group if self._agree(full, full_name(one.name), names)]
+        found = fitting[0] if len(fitting) == 1 else None
+        if found is not None and found.size and size and found.size != size:
+            found = None
+        return found, bool(group) and found is None
+
+    def _agree(self, full: str, name: str, names: Names) -> bool:
+        if ends_with(full, name):
+            return "/" in name or last(full) not in names.shared
+        return ends_with(name, full) or (coco_name(full) and last(full) not in names.shared)
 
 
 def load_instances(path: Path) -> InstanceIndex:
@@ -108,9 +118,10 @@ def _load(path: Path, _time: int, _length: int) -> InstanceIndex:
             f"{path} holds no instance annotations (COCO: images, annotations, categories; or GQA scene "
             f"graphs): {type(error).__name__} {error}"
         ) from error
-    return InstanceIndex(
-        path, images, {image_key(image.name): image for image in images.values()}, without_area
-    )
+    by_base: dict[str, list[Annotated]] = {}
+    for image in images.values():
+        by_base.setdefault(last(full_name(image.name)), []).append(image)
+    return InstanceIndex(path, images, by_base, without_area)
 
 
 def _coco(content: Mapping[str, Any]) -> tuple[dict[int | str, Annotated], frozenset[int]]:

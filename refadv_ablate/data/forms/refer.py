@@ -13,9 +13,10 @@ from typing import Any
 
 from refadv_ablate.data.conventions import Convention
 from refadv_ablate.data.forms.files import digest, read_json
-from refadv_ablate.data.forms.instances import Annotated, InstanceIndex, image_key, load_instances
+from refadv_ablate.data.forms.instances import Annotated, InstanceIndex, load_instances
 from refadv_ablate.data.forms.pickles import read_pickle
 from refadv_ablate.data.forms.rows import Place, Row
+from refadv_ablate.data.naming import full_name
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.types import Json
 
@@ -119,7 +120,7 @@ class _Referent:
         return Row(
             where=self.where,
             image=self.image.name,
-            image_key=image_key(self.image.name),
+            image_key=full_name(self.image.name),
             expression=text,
             box=box,
             size=self.image.size,

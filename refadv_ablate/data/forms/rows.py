@@ -41,8 +41,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 class Row:
     """One expression as a file has it. `box` holds the stored numbers in the form's convention.
 
-    image: a name under the image root, or the bytes of the image's file. targets: how many instances
-    the expression refers to. ann_id: the referent among the annotated instances, where the form says.
+    image: a name under the image root, or the bytes of the image's file. image_key: the whole relative
+    name by which the set knows the image (naming.full_name), empty where only its content tells.
+    targets: how many instances the expression refers to. ann_id: the referent among the annotated
+    instances, where the form says.
     """
 
     where: str
@@ -118,6 +120,20 @@ class Form(Protocol):
         """What determines the rows: digests of files, or hub id and revision."""
 
 
+def shown(value: object) -> str:
+    """A value as an error sentence shows it: bytes as their number, the rest cut to 60 characters."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value):,} bytes>"
+    if isinstance(value, Mapping):
+        return f"an object with {', '.join(map(str, value)) or 'no fields'}"[:80]
+    if isinstance(value, list | tuple) and not all(
+        isinstance(one, int | float | str | None) for one in value
+    ):
+        return f"a list of {len(value)}"
+    text = repr(value[:60] if isinstance(value, str) else value)
+    return text if len(text) <= 64 else text[:60] + "…"
+
+
 def count(value: object, where: str, column: str) -> int | None:
     """A count as sets write it: 5, "5", a list of things, or such a list as text; None where unknown."""
     if isinstance(value, str):
@@ -126,21 +142,21 @@ def count(value: object, where: str, column: str) -> int | None:
             try:
                 value = ast.literal_eval(text)
             except (ValueError, SyntaxError):
-                raise UserError(f"{where}: {column} {value!r} is no list; mend the file") from None
+                raise UserError(f"{where}: {column} {shown(value)} is no list; mend the file") from None
         elif not text or text.lower() in ("none", "null", "nan"):
             return None
         else:
             try:
                 value = float(text)
             except ValueError:
-                raise UserError(f"{where}: {column} {value!r} is no count; mend the file") from None
+                raise UserError(f"{where}: {column} {shown(value)} is no count; mend the file") from None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, list | tuple):
         return len(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) >= 0:
         return int(value)
-    raise UserError(f"{where}: {column} {value!r} is no count; mend the file")
+    raise UserError(f"{where}: {column} {shown(value)} is no count; mend the file")
 
 
 def flag(value: object, where: str, column: str) -> bool | None:
@@ -152,7 +168,7 @@ def flag(value: object, where: str, column: str) -> bool | None:
         return True
     if word in ("false", "0", "no"):
         return False
-    raise UserError(f"{where}: {column} {value!r} is neither true nor false; mend the file")
+    raise UserError(f"{where}: {column} {shown(value)} is neither true nor false; mend the file")
 
 
 def whole(value: object) -> int | None:

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from refadv_ablate.data.images import encode
 from refadv_ablate.errors import UserError
-from refadv_ablate.seeding import digest
 from refadv_ablate.types import ImageRef
 
 INLINE_BYTES = 15_000
@@ -31,22 +30,26 @@ class Thumbnails:
         """The index of its source; None where there is no image or it can't be read."""
         if image is None:
             return None
-        if image.key not in self._known:
+        try:
+            content = image.digest()
+        except UserError:
+            return None
+        if content not in self._known:
             try:
-                source = self._source(image)
+                source = self._source(image, content)
             except UserError:  # a gallery without one picture is better than none
                 source = None
-            self._known[image.key] = -1 if source is None else len(self.sources)
+            self._known[content] = -1 if source is None else len(self.sources)
             if source is not None:
                 self.sources.append(source)
-        index = self._known[image.key]
+        index = self._known[content]
         return None if index < 0 else index
 
-    def _source(self, image: ImageRef) -> str:
+    def _source(self, image: ImageRef, content: str) -> str:
         if self.folder is None:
             return "data:image/jpeg;base64," + base64.b64encode(small(image)).decode("ascii")
         self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"{digest(image.key)[:16]}.jpg"
+        name = f"{content[:16]}.jpg"
         (self.folder / name).write_bytes(small(image, FOLDER_SIDE, 10 * INLINE_BYTES))
         return f"{quote(self.folder.name)}/{name}"
 

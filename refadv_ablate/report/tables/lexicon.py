@@ -38,8 +38,8 @@ def lexicon(records: Iterable[Record]) -> Lexicon:
     negations = [case.negation for case in cases if case.negation is not None]
     words = {word for case in cases for word in _words(case.original_expression)}
     return Lexicon(
-        images=len({case.image_key for case in cases}),
-        instances=len({(case.image_key, case.target) for case in cases}),
+        images=len({case.image for case in cases}),
+        instances=len({(case.image, case.target) for case in cases}),
         expressions=len(cases),
         mean_words=_mean([length_in_words(case.original_expression) for case in cases]) or 0.0,
         mean_distractors=_mean(distractors),
