@@ -135,6 +135,8 @@ def repair(options: Mapping[str, Any]) -> None:
     result = salvage(url)
     kept = ", ".join(f"{count:,} {name}" for name, count in result.kept.items())
     lost = f"{result.lost:,} lost, they will be asked again" if result.lost else "no known answer is lost"
+    if result.dropped:
+        lost += f"; {result.dropped:,} dropped that no run can read, they will be asked again"
     print(f"saved {kept}; {lost}\nthe file as it was is kept as {result.damaged}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from refadv_ablate.errors import BudgetReached, ModelUnavailable, UserError
+from refadv_ablate.errors import BudgetReached, UserError
 from refadv_ablate.models.servers.budget import Budget
 from refadv_ablate.models.servers.calling import Call
 from refadv_ablate.models.servers.pace import Limit
@@ -32,6 +32,7 @@ class OpenAI:
     (at most 900, where the SDK's connection pool ends).
     patience: seconds to wait for a server that went away before giving up.
     first_failures: so many requests without any answer at the start end the run.
+    longest_rest: seconds of a server's Retry-After that are kept before it is asked again.
     Raises UserError for a missing key, ModelUnavailable, BudgetReached.
     """
 
@@ -54,6 +55,7 @@ class OpenAI:
     first_failures: int = 8
     backoff_base: float = 0.5
     backoff_cap: float = 60.0
+    longest_rest: float = 60.0
     budget_usd: float | None = None
     first_input_tokens: int = 8192
     retries: int = field(default=0, init=False)
@@ -105,19 +107,20 @@ class OpenAI:
         self, pump: Pump[Request, Reply], call: Call, request: Request | None, waiting: Iterator[Request]
     ) -> Iterator[tuple[Request, Reply]]:
         """Keeps a few more requests in the works than calls in flight, so that images are encoded ahead."""
-        while True:
-            while request and pump.outstanding < self.limit.value + 8 and call.reserve(request):
-                pump.submit(request, call.ask)
-                request = next(waiting, None)
-            if not pump.outstanding:
-                break
-            try:
-                done = pump.result()
-            except (ModelUnavailable, KeyboardInterrupt):
-                yield from pump.ready()  # answered and paid for
-                raise
-            yield done
-            call.check_opening()
+        try:
+            while True:
+                while request and pump.outstanding < self.limit.value + 8 and call.reserve(request):
+                    pump.submit(request, call.ask)
+                    request = next(waiting, None)
+                if not pump.outstanding:
+                    break
+                yield pump.result()
+                call.check_opening()
+        except GeneratorExit:
+            raise
+        except BaseException:  # whatever ends the run: these were answered and paid for
+            yield from pump.ready()
+            raise
         if request is not None:
             raise BudgetReached(
                 f"budget_usd={self.budget_usd} would be exceeded by the next answer "

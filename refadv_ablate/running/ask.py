@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import Protocol, TypeVar
 
 from refadv_ablate.seeding import canonical, digest, encoded
+from refadv_ablate.storage.records import unstorable
 from refadv_ablate.types import Model, Reply, Request
 
 T = TypeVar("T")
@@ -97,16 +99,38 @@ def ask(
                 pending[request.id + f"|{len(request.messages)}"] = key
                 yield request
 
-    answers = model.answer(lacking())
+    def keep(request: Request, reply: Reply) -> Reply:
+        key = pending.pop(request.id + f"|{len(request.messages)}")
+        if reply.finish != "error" and (problem := unstorable(reply)):
+            reply = Reply("", "error", error=f"the reply can't be kept: {problem}", attempts=reply.attempts)
+        if reply.finish == "error":
+            failures[key] = reply.error
+        else:
+            store.put_many([(key, reply)], about)
+        return reply
+
+    answers = iter(model.answer(lacking()))
     try:
         for request, reply in answers:
-            key = pending.pop(request.id + f"|{len(request.messages)}")
-            if reply.finish == "error":
-                failures[key] = reply.error
-            else:
-                store.put_many([(key, reply)], about)
-            seen(request, reply, False)
-    finally:
-        if isinstance(answers, Generator):
-            answers.close()  # a full disk, say: no further call is made while the error is on its way
+            seen(request, keep(request, reply), False)
+    except BaseException as error:
+        _rescue(answers, error, keep)
+        raise
     return failures
+
+
+def _rescue(
+    answers: Iterator[tuple[Request, Reply]], error: BaseException, keep: Callable[[Request, Reply], object]
+) -> None:
+    """Keeps what an engine has received already, whatever ends the run; no further call is made.
+
+    The engine hears of the error where it stands: one that has answers waiting hands them over.
+    """
+    if not isinstance(answers, Generator):
+        return
+    with suppress(BaseException):  # the first error is the one to tell: the disk may be full
+        answer = answers.throw(error)
+        while True:
+            keep(*answer)
+            answer = next(answers)
+    answers.close()

@@ -22,7 +22,7 @@ from sqlalchemy.engine import make_url
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage.database import Database, Row, damaged, resolve
 from refadv_ablate.storage.jsonl import FieldError, to_line
-from refadv_ablate.storage.records import reply_from_json, reply_to_json
+from refadv_ablate.storage.records import reply_from_json, reply_to_json, unstorable
 from refadv_ablate.types import EMPTY, Json, Reply
 
 T = TypeVar("T")
@@ -95,9 +95,14 @@ class Store:
     def put_many(self, items: Iterable[tuple[str, Reply]], about: Mapping[str, str] = EMPTY) -> None:
         """Keeps all of them for good, in one transaction, or raises; errors (finish "error") are left out.
 
-        `about` may hold the labels "model" and "run", for `stats` and `prune`.
+        `about` may hold the labels "model" and "run", for `stats` and `prune`. Raises UserError, and
+        FieldError for a reply of odd types, which no later run could read.
         """
-        self._put("replies", ((k, reply_to_json(r)) for k, r in items if r.finish != "error"), about)
+        kept = [(key, reply) for key, reply in items if reply.finish != "error"]
+        for key, reply in kept:
+            if problem := unstorable(reply):
+                raise FieldError(f"the reply under {key[:12]}… can't be kept: {problem}")
+        self._put("replies", ((key, reply_to_json(reply)) for key, reply in kept), about)
 
     def get_texts(self, keys: Sequence[str]) -> dict[str, Json]:
         """As get_many, for JSON values of any kind."""
@@ -125,7 +130,7 @@ class Store:
                 if mark != checksum(table, key, value):
                     raise FieldError("its checksum is wrong")
                 found[key] = make(json.loads(value))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UserError(
                     damaged(make_url(self.url), f"row {key[:12]}… of {table}: {error}")
                 ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -14,6 +15,7 @@ from refadv_ablate.storage.jsonl import (
     read_json,
     read_jsonl,
     shown,
+    to_line,
     write_json,
     write_jsonl,
 )
@@ -126,8 +128,19 @@ def reply_to_json(r: Reply) -> dict[str, Json]:
     }
 
 
-def reply_from_json(d: Mapping[str, Json]) -> Reply:
+def unstorable(r: Reply) -> str:
+    """Why this reply could not be read back from a store; "" for one that can."""
+    try:
+        reply_from_json(json.loads(to_line(reply_to_json(r))))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def reply_from_json(d: Json) -> Reply:
     """Raises FieldError naming the field."""
+    if not isinstance(d, Mapping):
+        raise FieldError(f"a reply is a JSON object, this is {shown(d)}")
     processed = d.get("processed")
     return Reply(
         text=_text(d, "text"),

@@ -8,6 +8,7 @@ and a row is kept if its checksum holds. Format: https://www.sqlite.org/fileform
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import time
@@ -22,6 +23,7 @@ from sqlalchemy.engine import URL
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage.answers import checksum
 from refadv_ablate.storage.database import CHUNK, TABLES, Database, Row
+from refadv_ablate.storage.records import reply_from_json
 
 INDEX_INTERIOR, INDEX_LEAF, TABLE_LEAF = 0x02, 0x0A, 0x0D
 SIDES = ("", "-wal", "-shm")
@@ -34,6 +36,8 @@ class Salvaged:
     kept: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
     lost: int = 0
     """Rows whose key is still known and whose content is gone; they will be asked again."""
+    dropped: int = 0
+    """Rows whose checksum holds and whose content no run can read; they will be asked again."""
     damaged: Path = Path()
     """Where the damaged file lies now."""
 
@@ -113,7 +117,9 @@ def _copy(path: Path, target: Database, result: Salvaged) -> tuple[set[str], set
         rows = _rows(Pages(path, file), known)
         while chunk := list(islice(rows, CHUNK)):
             for table in TABLES:
-                fitting = [row for name, row in chunk if name == table and row.key not in saved]
+                new = [row for name, row in chunk if name == table and row.key not in saved]
+                fitting = [row for row in new if _readable(table, row.value)]
+                result.dropped += len({row.key for row in new} - {row.key for row in fitting})
                 if fitting:
                     target.put(table, fitting)
                     result.kept[table] += len({row.key for row in fitting})
@@ -148,6 +154,17 @@ def _sound(values: list[Any]) -> tuple[str, Row] | None:
         if checksum(table, row.key, row.value) == row.checksum:
             return table, row
     return None
+
+
+def _readable(table: str, value: str) -> bool:
+    """Whether a run can read the content."""
+    try:
+        content = json.loads(value)
+        if table == "replies":
+            reply_from_json(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _cells(page: bytes, start: int) -> Iterator[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +48,15 @@ class Garbage:
     """200, and then no JSON."""
 
 
-Action = Say | Fail | Drop | Garbage
+@dataclass(frozen=True)
+class Raw:
+    """200 with this JSON, which need not be a chat completion."""
+
+    body: Any
+    content_type: str = "application/json"
+
+
+Action = Say | Fail | Drop | Garbage | Raw
 
 
 @dataclass
@@ -127,6 +136,8 @@ class Server:
             return web.Response()
         if isinstance(action, Garbage):
             return web.Response(text="<html>busy</html>", content_type="application/json")
+        if isinstance(action, Raw):
+            return web.Response(text=json.dumps(action.body), content_type=action.content_type)
         message: dict[str, Any] = {"role": "assistant", "content": action.text}
         if action.reasoning is not None:
             message[action.reasoning_field] = action.reasoning

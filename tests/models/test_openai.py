@@ -26,7 +26,8 @@ from refadv_ablate.models.servers.retrying import Backoff, Failure, seconds_to_w
 from refadv_ablate.running.ask import Keys
 from refadv_ablate.types import Message, Price, Reply, Request, Sampling
 from tests.models.asking import Drawn, ask, spec
-from tests.models.server import BOX, Drop, Fail, Garbage, Say, Server
+from tests.models.server import BOX, Drop, Fail, Garbage, Raw, Say, Server
+from tests.models.test_completions import NONSENSE
 
 
 @pytest.fixture(autouse=True)
@@ -407,3 +408,92 @@ def test_a_real_server_and_the_local_engine_say_the_same(
         key: (r.text, r.finish) for key, r in local.items()
     }
     assert {r.usage.input_tokens for r in served.values()} == {r.usage.input_tokens for r in local.values()}
+
+
+@pytest.mark.parametrize("body", NONSENSE, ids=lambda body: str(body)[:60])
+def test_one_body_that_cannot_be_read_is_that_examples_alone(body: Any) -> None:
+    def script(n: int, sent: dict[str, Any]) -> Any:
+        return Raw(body) if "number 2?" in str(sent["messages"]) else Say()
+
+    with Server(script) as server:
+        got = answers(engine(server, concurrency=2, attempts=2), *(ask(n) for n in range(5)))
+    assert [key for key, reply in got.items() if reply.finish == "error"] == ["2|original|0"]
+    assert "could not be read" in got["2|original|0"].error
+    assert {reply.text for key, reply in got.items() if key != "2|original|0"} == {BOX}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Say(finish="abort"),
+        Say(finish="error"),
+        Raw({"error": {"message": "engine is busy", "code": 500}}),
+        Raw({"choices": [{"finish_reason": "stop", "message": {}}]}),
+        Raw([[]] * 3),
+    ],
+)
+def test_a_200_without_an_answer_is_asked_again(bad: Any) -> None:
+    with Server(lambda n, body: bad if n < 2 else Say()) as server:
+        reply = answers(engine(server), ask(0))[ask(0).id]
+    assert (reply.text, reply.finish, reply.attempts) == (BOX, "stop", 3)
+
+
+def test_json_under_another_content_type_is_read() -> None:
+    body = {"choices": [{"message": {"content": "it"}, "finish_reason": "stop"}]}
+    with Server(lambda n, sent: Raw(body, "text/plain")) as server:
+        assert answers(engine(server), ask(0))[ask(0).id].text == "it"
+
+
+@pytest.mark.parametrize("failure", [Fail(500, "CUDA error"), Say(finish="abort"), Drop()])
+@pytest.mark.parametrize("bad", [{4, 5}, {0, 1}, {2}])
+def test_requests_that_always_fail_never_stop_the_others(failure: Any, bad: set[int]) -> None:
+    def script(n: int, body: dict[str, Any]) -> Any:
+        return failure if any(f"number {b}?" in str(body["messages"]) for b in bad) else Say()
+
+    with Server(script) as server:
+        model = engine(server, concurrency=2, attempts=3, patience=0.2, first_patience=5.0)
+        got = answers(model, *(ask(n) for n in range(6)))
+    assert {int(key[0]) for key, reply in got.items() if reply.finish == "error"} == bad
+    assert len(got) == 6
+
+
+def test_a_server_that_fails_on_all_it_answered_before_is_gone() -> None:
+    with Server(lambda n, body: Say() if n < 12 else Fail(500, "engine is dead")) as server:
+        got = []
+        with pytest.raises(ModelUnavailable, match=r"engine is dead.*answers so far are kept"):
+            for pair in engine(server, concurrency=4, patience=0.3).answer(ask(n) for n in range(60)):
+                got.append(pair)
+    assert {reply.finish for _, reply in got} == {"stop"} and len(got) == 12
+
+
+def test_a_rest_of_a_day_is_cut_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    far = Fail(429, "slow down", headers={"retry-after": "86400"})
+    with Server(lambda n, body: far if n in (2, 3) else Say()) as server:
+        model = engine(server, concurrency=2, longest_rest=0.05)
+        got = answers(model, *(ask(n) for n in range(12)))
+    assert {reply.finish for reply in got.values()} == {"stop"}
+    assert "asks for a rest of 86400 s; it is asked again after 0.05 s" in caplog.text
+
+
+def test_a_server_that_refuses_every_call_for_long_ends_the_run_with_what_was_answered() -> None:
+    far = Fail(429, "daily limit", headers={"retry-after": "86400"})
+    with Server(lambda n, body: Say() if n < 4 else far) as server:
+        model, got = engine(server, concurrency=2, longest_rest=0.05, patience=0.3), []
+        with pytest.raises(ModelUnavailable, match=r"daily limit \(Retry-After: 86400 s\).*are kept"):
+            for pair in model.answer(ask(n) for n in range(40)):
+                got.append(pair)
+    assert len(got) == 4
+
+
+def test_answers_that_wait_to_be_handed_over_are_when_the_run_is_stopped() -> None:
+    with Server() as server:
+        stream = engine(server, concurrency=4).answer(ask(n) for n in range(4))
+        next(stream)
+        while server.calls < 4 or server.busy:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        rescued = [stream.throw(KeyboardInterrupt())]
+        with pytest.raises(KeyboardInterrupt):
+            for pair in stream:
+                rescued.append(pair)
+    assert len(rescued) == 3

@@ -3,8 +3,11 @@
 import contextlib
 from dataclasses import replace
 
+import pytest
+
+from refadv_ablate.errors import UserError
 from refadv_ablate.running.ask import Keys, ask, batched
-from refadv_ablate.types import Message, Perturbed, Reply, Request, Sampling
+from refadv_ablate.types import Message, Perturbed, Reply, Request, Sampling, Usage
 from tests.scripted import Plain, Scripted, example, gold
 
 
@@ -85,6 +88,46 @@ def test_what_was_answered_before_a_stop_is_kept():
     rest = Scripted(gold)
     ask(rest, wanted, store, {}, lambda *a: None)
     assert len(rest.asked) == 6
+
+
+def test_a_reply_of_odd_type_is_that_requests_failure_and_the_others_are_kept():
+    keys, store = Keys({}), Counting()
+    odd = {"e1": Reply(["a"]), "e3": Reply("x", usage=Usage(0.5, 1)), "e4": Reply("x", finish="abort")}
+    model = Scripted(lambda r: odd.get(r.id.split("|")[0]) or gold(r))
+    wanted = [(keys(r), r) for r in map(request, range(6))]
+    failures = ask(model, wanted, store, {}, lambda *a: None)
+    assert set(failures) == {keys(request(i)) for i in (1, 3, 4)}
+    assert all("can't be kept" in reason for reason in failures.values())
+    assert set(store) == {keys(request(i)) for i in (0, 2, 5)}
+
+
+class HandsOver(Scripted):
+    """Has two more answers in hand whenever it is stopped."""
+
+    def answer(self, requests):
+        waiting = list(requests)
+        try:
+            for request in waiting[:-2]:
+                yield request, gold(request)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from ((request, gold(request)) for request in waiting[-2:])
+            raise
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), ValueError("a fault of ours"), UserError("full")])
+def test_whatever_ends_the_run_what_was_received_is_stored(end):
+    keys, store = Keys({}), Counting()
+    wanted = [(keys(r), r) for r in map(request, range(8))]
+
+    def seen(*_):
+        if len(store) == 3:
+            raise end
+
+    with pytest.raises(type(end)):
+        ask(HandsOver(gold), wanted, store, {}, seen)
+    assert set(store) == {keys(request(i)) for i in (0, 1, 2, 6, 7)}
 
 
 def test_batches_are_lazy_and_complete():

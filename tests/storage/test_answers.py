@@ -17,16 +17,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from refadv_ablate.commands.store import run
 from refadv_ablate.errors import UserError
-from refadv_ablate.storage.answers import Store
-from refadv_ablate.storage.jsonl import read_jsonl
+from refadv_ablate.storage.answers import Store, checksum
+from refadv_ablate.storage.database import Row
+from refadv_ablate.storage.jsonl import FieldError, read_jsonl
 from refadv_ablate.storage.records import reply_from_json
-from refadv_ablate.types import Reply
+from refadv_ablate.types import Reply, Usage
 from tests.storage.store_writer import GROUP, N, fill, key, order, reply
 
 WRITER = Path(__file__).with_name("store_writer.py")
@@ -467,6 +469,47 @@ def test_a_sound_store_survives_repair_whole(tmp_path: Path) -> None:
     command("repair", path)
     with Store(str(path)) as store:
         assert [list(store.database.rows(table)) for table in ("replies", "texts")] == before
+
+
+ODD: list[Any] = [
+    Reply(["[1, 2, 3, 4]"]),  # type: ignore[arg-type]
+    Reply(7),  # type: ignore[arg-type]
+    Reply("x", usage=Usage(1.5, 2)),  # type: ignore[arg-type]
+    Reply("x", usage=Usage(True, 2)),
+    Reply("x", finish="abort"),  # type: ignore[arg-type]
+    Reply("x", reasoning=None),  # type: ignore[arg-type]
+    Reply("x", usage=None),  # type: ignore[arg-type]
+    Reply("x", processed=(1.5, 2)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_reply_that_no_run_could_read_is_not_stored(odd: Reply, tmp_path: Path) -> None:
+    with Store(str(tmp_path / "store.db")) as store:
+        with pytest.raises(FieldError, match="can't be kept"):
+            store.put_many([(key(0), reply(0)), (key(1), odd)])
+        assert store.get_many([key(0), key(1)]) == {}  # all of them or none
+
+
+def test_repair_drops_what_no_run_can_read_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, said = tmp_path / "store.db", ['{"text":["a"],"finish":"stop"}', "[]", "7", '{"text":']
+    with Store(str(path)) as store:
+        fill(store, 0, 20)
+        odd = [
+            Row(key(100 + i), value, checksum("replies", key(100 + i), value), 0.0, "m", "")
+            for i, value in enumerate(said)
+        ]
+        store.database.put("replies", odd)
+        for row in odd:
+            with pytest.raises(UserError, match="store repair"):
+                store.get_many([row.key])
+    command("repair", path)
+    assert "saved 20 replies, 0 texts; no known answer is lost; 4 dropped that" in capsys.readouterr().out
+    with Store(str(path)) as store:
+        found = store.get_many([key(i) for i in range(20)] + [row.key for row in odd])
+    assert found == {key(i): reply(i) for i in range(20)}
 
 
 def test_stats_export_and_prune(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

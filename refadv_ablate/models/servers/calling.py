@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import ssl
@@ -14,9 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
+from refadv_ablate.models.servers.completion import reply_of
 from refadv_ablate.models.servers.pace import Pace
 from refadv_ablate.models.servers.retrying import UNREADABLE, Backoff, Failure, judge
-from refadv_ablate.models.servers.wire import body, data_url, images_of, reply_of
+from refadv_ablate.models.servers.wire import body, data_url, images_of
 from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from refadv_ablate.models.servers.budget import Budget
     from refadv_ablate.models.servers.pace import Limit
     from refadv_ablate.types import ModelSpec
+
+
+log = logging.getLogger(__name__)
+PROBE_TOKENS = 16
+"""Tokens that a probe may answer in; some endpoints refuse fewer."""
 
 
 class Server(Protocol):
@@ -39,6 +46,7 @@ class Server(Protocol):
     first_failures: int
     backoff_base: float
     backoff_cap: float
+    longest_rest: float
     retries: int
     budget: Budget
     limit: Limit
@@ -60,17 +68,30 @@ class Tries:
     counted: int = 0
 
 
+@dataclass
+class Proof:
+    """That the server lives: a request that it answered, and how many failures that still speaks against."""
+
+    body: Json = None
+    credit: int = 0
+
+    def spend(self, failure: Failure) -> None:
+        """A connection that fails may soon be a server that is gone: it uses half of the credit."""
+        self.credit = max(0, self.credit - 1) if failure.connected else self.credit // 2
+
+
 class Call:
     """What one call of `answer` shares: client, pace, encoded images. Lives in one event loop."""
 
     def __init__(self, engine: Server, key: str) -> None:
         self.engine, self.key = engine, key
-        self.backoff = Backoff(engine.backoff_base, engine.backoff_cap)
+        self.backoff = Backoff(engine.backoff_base, engine.backoff_cap, engine.longest_rest)
         self.pace = Pace(engine.limit, engine.patience, engine.first_patience)
         self.jitter = random.Random()
         self.reserved: dict[int, float] = {}
         self.unanswered: list[Failure] = []
         self.answered = False
+        self.proof = Proof()
         self.over = ""
         self._clients: list[openai.AsyncOpenAI] = []
         self._turn = 0
@@ -156,25 +177,21 @@ class Call:
 
     async def _once(self, sent: Json, request: Request, tries: Tries) -> Reply | None:
         """The reply of one try; None after the pause that precedes the next try."""
-        import openai
-
         async with self.pace.slot():
             if self.over:
                 raise ModelUnavailable(self.over)
+            if self.pace.is_open and self.proof.body is not None and not await self._lives():
+                return None
             tries.number += 1
             start = time.monotonic()
             try:
-                async with asyncio.timeout(self.engine.timeout):
-                    answer = await self.client().post(
-                        "/chat/completions", body=sent, cast_to=openai.types.chat.ChatCompletion
-                    )
-                reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, tries.number)
-            except Exception as error:  # judge raises what it doesn't know
-                failure = self._lenient(self._without_key(judge(error)))
+                reply = await self._post(sent, tries.number)
+            except Exception as error:  # judge sorts whatever it is: a request's failure stops no other
+                failure = self._obeyed(self._lenient(self._without_key(judge(error))))
                 self.over = self._fatal(failure) if failure.kind == "fatal" else self.over
             else:
                 self.pace.answered(reply.seconds)
-                self.answered = True
+                self.answered, self.proof.body = True, sent
                 return reply
         self._count(failure, request, time.monotonic() - start)
         if failure.kind == "example" or self._out_of_tries(failure, tries):
@@ -183,16 +200,48 @@ class Call:
         await asyncio.sleep(self.backoff.delay(failure, tries.number, self.jitter))
         return None
 
+    async def _post(self, sent: Json, number: int) -> Reply:
+        """One call; raises whatever went wrong."""
+        start = time.monotonic()
+        async with asyncio.timeout(self.engine.timeout):
+            answer = await self.client().post("/chat/completions", body=sent, cast_to=object)
+        if isinstance(answer, str):  # JSON under another content type
+            answer = json.loads(answer)
+        return reply_of(answer, self.engine.spec.price, time.monotonic() - start, number)
+
+    async def _lives(self) -> bool:
+        """Whether the server still answers what it has answered before, cut to a few tokens.
+
+        So a server that is gone is told from one that fails on the requests that happen to be left.
+        """
+        name = self.engine.option("token_limit", "max_tokens")
+        short = {**self.proof.body, name: min(PROBE_TOKENS, self.proof.body.get(name, PROBE_TOKENS))}
+        try:
+            usage = (await self._post(short, 1)).usage
+        except Exception as error:
+            failure = self._without_key(judge(error))
+            if failure.kind != "example" and not failure.overloaded:
+                self.pace.failed(len(self.reserved), failure.reason)
+                if self.pace.given_up:
+                    raise ModelUnavailable(self._gone(failure)) from None
+                return False
+            usage = Usage()
+        self.engine.budget.settle(0.0, usage)
+        self.pace.proven()
+        self.proof.credit = self.engine.attempts * max(1, len(self.reserved))
+        return True
+
     def _out_of_tries(self, failure: Failure, tries: Tries) -> bool:
         """Whether to give this request up, which fails on it alone.
 
-        Only a failure while the server answers others counts; else it is the server that is gone, and
-        the breaker decides. Where nothing was ever answered each counts, and check_opening decides.
+        Only a failure while the server answers others counts, or what it answered before; else it is the
+        server that is gone, and the breaker decides. Where nothing was ever answered each counts, and
+        check_opening decides.
         """
-        alone = len(self.reserved) == 1 and failure.reason.startswith("HTTP")
-        lives = self.pace.answers > tries.answers_seen or not self.pace.answers or alone
+        lives = self.pace.answers > tries.answers_seen or not self.pace.answers or self.proof.credit > 0
         tries.answers_seen = self.pace.answers
         tries.counted += lives and not failure.overloaded
+        self.proof.spend(failure)
         return tries.counted >= self.engine.attempts
 
     def _count(self, failure: Failure, request: Request, seconds: float) -> None:
@@ -206,10 +255,26 @@ class Call:
             self.pace.answered(seconds)
         elif failure.overloaded:
             self.pace.refused(failure.wait)
-        else:
+            if self.pace.starved:
+                raise ModelUnavailable(self._starved(failure))
+        elif not self.proof.credit:
             self.pace.failed(len(self.reserved), failure.reason)
             if self.pace.given_up:
                 raise ModelUnavailable(self._gone(failure))
+
+    def _obeyed(self, failure: Failure) -> Failure:
+        """A rest that the server asks for is kept up to engine.longest_rest, then it is asked again."""
+        longest = self.engine.longest_rest
+        if failure.wait is None or failure.wait <= longest:
+            return failure
+        if not self.pace.resting:
+            log.warning(
+                "the server asks for a rest of %.0f s; it is asked again after %g s (backend.longest_rest)",
+                failure.wait,
+                longest,
+            )
+        asked = f"{failure.reason} (Retry-After: {failure.wait:.0f} s)"
+        return replace(failure, wait=longest, reason=asked)
 
     def _without_key(self, failure: Failure) -> Failure:
         """Some servers repeat the key that they refuse."""
@@ -232,6 +297,12 @@ class Call:
             f"{self.engine.url} refuses every request for {name!r} ({failure.reason}): check the key in "
             f"{self.engine.option('api_key_env', 'OPENAI_API_KEY')}, the model's name "
             "(backend.served_name=…) and the address (backend.base_url=…)"
+        )
+
+    def _starved(self, failure: Failure) -> str:
+        return (
+            f"{self.engine.url} has refused every call for {self.engine.patience:g} s ({failure.reason}); the "
+            f"{self.pace.answers} answers so far are kept: run the same command again when it takes more"
         )
 
     def _gone(self, failure: Failure) -> str:

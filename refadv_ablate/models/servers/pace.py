@@ -79,11 +79,11 @@ class Pace:
     first_patience: float = 20.0
     clock: Callable[[], float] = time.monotonic
     answers: int = field(default=0, init=False)
-    retries: int = field(default=0, init=False)
     _active: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
     _resting_until: float = field(default=0.0, init=False)
     _open_since: float | None = field(default=None, init=False)
+    _refused_since: float | None = field(default=None, init=False)
     _pause: float = field(default=1.0, init=False)
     _turn: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
 
@@ -93,6 +93,16 @@ class Pace:
         if self._open_since is None:
             return False
         return self.clock() - self._open_since > (self.patience if self.answers else self.first_patience)
+
+    @property
+    def starved(self) -> bool:
+        """Whether nothing but refusals came for longer than anyone wants to wait."""
+        return self._refused_since is not None and self.clock() - self._refused_since > self.patience
+
+    @property
+    def resting(self) -> bool:
+        """Whether calls are held back for a while."""
+        return self.clock() < self._resting_until
 
     @property
     def is_open(self) -> bool:
@@ -132,15 +142,20 @@ class Pace:
     def answered(self, seconds: float) -> None:
         """A call came back with anything that only a living server says."""
         self.limit.answered(seconds)
+        self.answers += 1
+        self.proven()
+
+    def proven(self) -> None:
+        """The server lives, whatever it says to the requests that are left."""
         if self.is_open:
             log.warning("the server answers again")
-        self.answers += 1
-        self._failures, self._open_since, self._pause = 0, None, 1.0
+        self._failures, self._open_since, self._refused_since, self._pause = 0, None, None, 1.0
 
     def refused(self, wait: float | None) -> None:
         """The server lives and wants fewer requests; nobody is let through for `wait` seconds."""
         self.limit.refused()
         self._failures, self._open_since, self._pause = 0, None, 1.0
+        self._refused_since = self.clock() if self._refused_since is None else self._refused_since
         if wait:
             if wait > 5 and self._resting_until < self.clock():
                 log.warning("the server asks for a rest of %.0f s (rate limit)", wait)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
+from refadv_ablate.models.servers.completion import ReportedFailure
+
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 FATAL = frozenset({401, 403, 404})
 UNREADABLE = "the answer could not be read"
@@ -30,6 +32,8 @@ class Failure:
     """Seconds the server asked for (Retry-After)."""
     overloaded: bool = False
     """The server lives and wants fewer requests: no sign that it is gone."""
+    connected: bool = True
+    """Something answered, whatever it said."""
     maybe_billed: bool = False
     """The request may have been worked on although no answer came back."""
 
@@ -54,19 +58,29 @@ def seconds_to_wait(headers: Mapping[str, str], now: datetime | None = None) -> 
 
 
 def judge(error: Exception) -> Failure:
-    """Sorts an exception of the `openai` SDK (or of decoding its answer) into the three kinds."""
+    """Sorts an exception of the `openai` SDK, or of reading what it brought, into the three kinds."""
     import openai
 
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Failure("retry", "the server did not answer in time", maybe_billed=True)
+        return Failure("retry", "the server did not answer in time", connected=False, maybe_billed=True)
     if isinstance(error, openai.APIStatusError):
         return _judge_status(error.status_code, _sentence(error), error.code, error.response.headers)
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__ or error
-        return Failure("retry", f"no connection ({type(cause).__name__}: {cause})".strip())
-    if isinstance(error, openai.APIError | ValueError):  # a body that isn't the JSON it should be
-        return Failure("retry", f"{UNREADABLE} ({error})", maybe_billed=True)
-    raise error
+        return Failure("retry", f"no connection ({type(cause).__name__}: {cause})".strip(), connected=False)
+    if isinstance(error, ReportedFailure):
+        return _judge_report(error)
+    # A body that isn't the JSON it should be, in whatever way: it belongs to one request and stops no other.
+    told = error if isinstance(error, openai.APIError | ValueError) else f"{type(error).__name__}: {error}"
+    return Failure("retry", f"{UNREADABLE} ({told})", maybe_billed=True)
+
+
+def _judge_report(error: ReportedFailure) -> Failure:
+    """A failure inside a 200; a code in it can't end the run, since the server took the request."""
+    status = error.code or 200
+    kind: Literal["retry", "example"] = "example" if status in (400, 413, 422) else "retry"
+    reason = f"HTTP 200 with an error: {error}" + (f" (code {status})" if error.code else "")
+    return Failure(kind, reason, overloaded=status in {429, 529}, maybe_billed=kind == "retry")
 
 
 def _judge_status(status: int, text: str, code: str | None, headers: Mapping[str, str]) -> Failure:

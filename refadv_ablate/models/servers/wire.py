@@ -1,4 +1,4 @@
-"""Requests and replies in the words of the OpenAI chat protocol, which servers and vLLM itself speak."""
+"""Requests in the words of the OpenAI chat protocol, which servers and vLLM itself speak."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import base64
 from collections.abc import Callable, Sequence
 
 from refadv_ablate.data.images import encode
-from refadv_ablate.models.servers.budget import cost
-from refadv_ablate.types import ImageRef, Json, Message, ModelSpec, Price, Reply, Request
+from refadv_ablate.types import ImageRef, Json, Message, ModelSpec, Request
 
 Chat = list[dict[str, Json]]
 
@@ -79,23 +78,3 @@ def body(
         extra["chat_template_kwargs"] = {**extra.get("chat_template_kwargs", {}), **told}
     kept = {name: value for name, value in sent.items() if name not in option("omit", ())}
     return {**kept, **extra}
-
-
-def reply_of(answer: Json, price: Price, seconds: float, attempts: int) -> Reply:
-    """A chat completion as a Reply. Raises ValueError for one without choices."""
-    if not getattr(answer, "choices", None):
-        raise ValueError("no choices in it")
-    choice, counted = answer.choices[0], answer.usage
-    message = choice.message
-    refusal = getattr(message, "refusal", None)
-    refused = choice.finish_reason == "content_filter" or bool(refusal and not message.content)
-    tokens = (getattr(counted, name, 0) or 0 for name in ("prompt_tokens", "completion_tokens"))
-    reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
-    return Reply(
-        text=message.content or refusal or "",
-        finish="refused" if refused else "length" if choice.finish_reason == "length" else "stop",
-        reasoning=reasoning if isinstance(reasoning, str) else "",
-        usage=cost(price, *tokens),
-        seconds=seconds,
-        attempts=attempts,
-    )
