@@ -12,51 +12,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
 from refadv_ablate.models.servers.completion import reply_of
 from refadv_ablate.models.servers.pace import Pace
-from refadv_ablate.models.servers.retrying import UNREADABLE, Backoff, Failure, judge
+from refadv_ablate.models.servers.retrying import Backoff, Failure, judge
+from refadv_ablate.models.servers.server import Server, fatal, gone, starved
 from refadv_ablate.models.servers.wire import body, data_url, images_of
 from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
 
 if TYPE_CHECKING:
     import openai
 
-    from refadv_ablate.models.servers.budget import Budget
-    from refadv_ablate.models.servers.pace import Limit
-    from refadv_ablate.types import ModelSpec
-
 
 log = logging.getLogger(__name__)
 PROBE_TOKENS = 16
 """Tokens that a probe may answer in; some endpoints refuse fewer."""
-
-
-class Server(Protocol):
-    """The settings of an engine whose requests go to a server; models.openai.OpenAI documents each."""
-
-    spec: ModelSpec
-    timeout: float
-    deadline: float
-    attempts: int
-    patience: float
-    first_patience: float
-    first_failures: int
-    backoff_base: float
-    backoff_cap: float
-    longest_rest: float
-    retries: int
-    budget: Budget
-    limit: Limit
-
-    @property
-    def url(self) -> str:
-        """Where requests are sent."""
-
-    def option(self, name: str, default: Any) -> Any:
-        """A setting of the engine, of the model for this engine, or the default."""
 
 
 @dataclass
@@ -188,7 +160,7 @@ class Call:
                 reply = await self._post(sent, tries.number)
             except Exception as error:  # judge sorts whatever it is: a request's failure stops no other
                 failure = self._obeyed(self._lenient(self._without_key(judge(error))))
-                self.over = self._fatal(failure) if failure.kind == "fatal" else self.over
+                self.over = fatal(self.engine, failure) if failure.kind == "fatal" else self.over
             else:
                 self.pace.answered(reply.seconds)
                 self.answered, self.proof.body = True, sent
@@ -223,7 +195,7 @@ class Call:
             if failure.kind != "example" and not failure.overloaded:
                 self.pace.failed(len(self.reserved), failure.reason)
                 if self.pace.given_up:
-                    raise ModelUnavailable(self._gone(failure)) from None
+                    raise ModelUnavailable(gone(self.engine, failure, self.pace.answers)) from None
                 return False
             usage = Usage()
         self.engine.budget.settle(0.0, usage)
@@ -256,11 +228,11 @@ class Call:
         elif failure.overloaded:
             self.pace.refused(failure.wait)
             if self.pace.starved:
-                raise ModelUnavailable(self._starved(failure))
+                raise ModelUnavailable(starved(self.engine, failure, self.pace.answers))
         elif not self.proof.credit:
             self.pace.failed(len(self.reserved), failure.reason)
             if self.pace.given_up:
-                raise ModelUnavailable(self._gone(failure))
+                raise ModelUnavailable(gone(self.engine, failure, self.pace.answers))
 
     def _obeyed(self, failure: Failure) -> Failure:
         """A rest that the server asks for is kept up to engine.longest_rest, then it is asked again."""
@@ -290,37 +262,6 @@ class Call:
     def _no_reply(self, failure: Failure, attempts: int) -> Reply:
         self.unanswered = [*self.unanswered[-self.engine.first_failures :], failure]
         return Reply(text="", finish="error", error=f"{failure.reason} ({attempts} tries)", attempts=attempts)
-
-    def _fatal(self, failure: Failure) -> str:
-        name = self.engine.option("served_name", self.engine.spec.checkpoint)
-        return (
-            f"{self.engine.url} refuses every request for {name!r} ({failure.reason}): check the key in "
-            f"{self.engine.option('api_key_env', 'OPENAI_API_KEY')}, the model's name "
-            "(backend.served_name=…) and the address (backend.base_url=…)"
-        )
-
-    def _starved(self, failure: Failure) -> str:
-        return (
-            f"{self.engine.url} has refused every call for {self.engine.patience:g} s ({failure.reason}); the "
-            f"{self.pace.answers} answers so far are kept: run the same command again when it takes more"
-        )
-
-    def _gone(self, failure: Failure) -> str:
-        url = self.engine.url
-        if not self.pace.answers and failure.reason.startswith("HTTP"):
-            return f"the server at {url} answers with nothing but errors ({failure.reason}): look at its log"
-        if not self.pace.answers and failure.reason.startswith(UNREADABLE):
-            return (
-                f"what answers at {url} speaks no chat completions ({failure.reason}): check "
-                "backend.base_url=…, which ends in /v1 on most servers"
-            )
-        if not self.pace.answers:
-            return f"no server answers at {url} ({failure.reason}): start it, or give backend.base_url=…"
-        return (
-            f"the server at {url} stopped answering ({failure.reason}) and did not come back within "
-            f"{self.engine.patience:g} s; the {self.pace.answers} answers so far are kept: run the same "
-            "command again when it is back"
-        )
 
     async def _body(self, request: Request) -> Json:
         urls = {id(image): await self._url(image, request.options) for image in images_of(request)}
