@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from refadv_ablate.boxes import Box
+from refadv_ablate.data.naming import full_name, last
 from refadv_ablate.errors import UserError
+from refadv_ablate.models.replay_rows import BOXES, TEXTS, Index
 from refadv_ablate.types import ORIGINAL, Json, ModelSpec, Reply, Request, Seen
 
-TEXTS = ("text", "answer", "response", "raw_response")
-BOXES = ("predicted", "pred_box_xyxy_first", "box", "bbox")
-IDS = ("example_id", "row_idx", "id")
+ORIGINAL_TEXTS = ("original_expression", "normal_caption")
 FINISH: Mapping[str, Literal["length", "refused", "error"]] = {
     "truncated": "length",
     "refused": "refused",
@@ -37,15 +33,18 @@ class Replay:
     `condition` and `draw`; a row without condition answers the original condition, and others only where
     they leave the expression as it is (identity).
     `text` is an answer as a model wrote it, read in the dialect and frame of the model's YAML. A box
-    ([x1, y1, x2, y2] or "x1,y1,x2,y2") is in pixels of the original image: it goes before the text
-    where the model's frame is those pixels, after it elsewhere. What the file lacks is a reply with
-    finish "error": missing, never wrong. Only an index is held in memory.
+    ([x1, y1, x2, y2] or "x1,y1,x2,y2"; order=xywh: x, y, width, height) is in pixels of the original
+    image: it goes before the text where the model's frame is those pixels, after it elsewhere. What the
+    file lacks is a reply with finish "error": missing, never wrong. A row that holds the expression or
+    names the image must be about the example of its id. Only an index is held in memory.
     """
 
     durable: ClassVar[bool] = False  # the file itself is the store
     spec: ModelSpec
     path: Path
-    _rows: _Index | None = field(default=None, init=False, repr=False)
+    order: Literal["xyxy", "xywh"] = "xyxy"
+    _asked: set[int] = field(default_factory=set, init=False, repr=False)
+    _rows: Index | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.path = Path(self.path).expanduser()
@@ -54,9 +53,13 @@ class Replay:
         if not self.path.is_file():
             raise UserError(f"there is no predictions file {self.path}: path=… takes a .jsonl or .tsv")
 
+        if self.order not in ("xyxy", "xywh"):
+            raise UserError(f"order={self.order}: the boxes of a predictions file are xyxy or xywh")
+
     def identity(self) -> Mapping[str, Json]:
         """The file's content, wherever it lies."""
-        return {"engine": "replay", "checkpoint": self.spec.checkpoint, "sha256": self._sha256}
+        said = {"engine": "replay", "checkpoint": self.spec.checkpoint, "sha256": self._sha256}
+        return said if self.order == "xyxy" else {**said, "order": self.order}
 
     @cached_property
     def _sha256(self) -> str:
@@ -66,12 +69,26 @@ class Replay:
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """In the order asked."""
         if self._rows is None:
-            self._rows = _Index(self.path)
+            self._rows = Index(self.path, self.order)
         with self.path.open("rb") as file:
             for request in requests:
+                if request.perturbed.example.id.isdigit():
+                    self._asked.add(int(request.perturbed.example.id))
                 yield request, self._reply(request, self._rows, file)
+        self._refuse_shifted(self._rows)
 
-    def _reply(self, request: Request, rows: _Index, file: BinaryIO) -> Reply:
+    def _refuse_shifted(self, rows: Index) -> None:
+        """Raises UserError where rows count from 0 and the data's ids from 1: every pair would be wrong."""
+        if rows.numbered is None or not self._asked:
+            return
+        first, final = rows.numbered
+        if first == 0 and min(self._asked) == 1 and max(self._asked) == final + 1:
+            raise UserError(
+                f"{self.path.name} counts its rows from 0 to {final}, and the ids of the data go from 1 to "
+                f"{final + 1}: they don't mean the same examples; give the rows the data's ids as example_id"
+            )
+
+    def _reply(self, request: Request, rows: Index, file: BinaryIO) -> Reply:
         example = request.perturbed.example
         row = rows.find(file, example.id, request.condition, request.draw)
         if row is None and request.repeat == 0 and request.perturbed.status == "unchanged":
@@ -80,6 +97,12 @@ class Replay:
             where = f"{request.condition!r} (draw {request.draw})"
             reason = f"{self.path.name} has no row for example {example.id}, condition {where}"
             return Reply(text="", finish="error", error=reason)
+        if wrong := _another(row, request):
+            raise UserError(
+                f"{self.path}: the row for example {example.id}, condition {request.condition!r}, is about "
+                f"another example ({wrong}): its ids are not those of the data, or one of them counts "
+                "from 0; give the rows the data's ids as example_id"
+            )
         return self._as_reply(row)
 
     def _as_reply(self, row: Mapping[str, Json]) -> Reply:
@@ -106,6 +129,8 @@ class Replay:
             quad = []
         if len(quad) != 4:
             raise UserError(f"{self.path} holds the box {box!r}, which is not four numbers x1, y1, x2, y2")
+        if self.order == "xywh":
+            quad = [quad[0], quad[1], quad[0] + quad[2], quad[1] + quad[3]]
         if not self._in_pixels:
             raise UserError(
                 f"{self.path} holds boxes in pixels of the original image, which {self.spec.name} would read "
@@ -116,88 +141,28 @@ class Replay:
     def close(self) -> None:
         """Forgets the index."""
         self._rows = None
+        self._asked.clear()
 
 
-class _Index:
-    """Where each row starts, by a hash of its key: 16 bytes a row."""
+def _another(row: Mapping[str, Json], request: Request) -> str:
+    """What says that a row is about another example than the one its id names; empty where nothing does.
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.header = path, None if path.suffix.startswith(".json") else _header(path)
-        hashes, offsets = array("Q"), array("Q")
-        offset = 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip() and not (self.header and number == 1):
-                    hashes.append(_hash(*_key(self._parse(line, number), path, number)))
-                    offsets.append(offset)
-                offset += len(line)
-        order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable") if hashes else np.array([], int)
-        self.hashes: NDArray[np.uint64] = (
-            np.frombuffer(hashes, np.uint64)[order] if hashes else order.astype("u8")
-        )
-        self.offsets: NDArray[np.uint64] = np.frombuffer(offsets, np.uint64)[order] if hashes else self.hashes
-
-    def find(self, file: BinaryIO, example_id: str, condition: str, draw: int) -> Mapping[str, Json] | None:
-        """The row of this key; UserError where the file has two that differ."""
-        key = (example_id, condition, draw)
-        low, high = (
-            int(np.searchsorted(self.hashes, np.uint64(_hash(*key)), side)) for side in ("left", "right")
-        )
-        found: list[Mapping[str, Json]] = []
-        for place in range(low, high):
-            file.seek(int(self.offsets[place]))
-            row = self._parse(file.readline(), None)
-            if _key(row, self.path, None) == key and row not in found:
-                found.append(row)
-        if len(found) > 1:
-            raise UserError(
-                f"{self.path} has {len(found)} different rows for example {example_id}, "
-                f"condition {condition!r}, draw {draw}: keep one"
-            )
-        return found[0] if found else None
-
-    def _parse(self, line: bytes, number: int | None) -> Mapping[str, Json]:
-        where = f"{self.path}" + (f", line {number}" if number else "")
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            row = json.loads(text) if self.header is None else None
-        except ValueError as error:
-            raise UserError(
-                f"{where} is not {'JSON' if self.header is None else 'UTF-8'} ({error})"
-            ) from None
-        if self.header is not None:
-            cells = text.rstrip("\r\n").split("\t")
-            if len(cells) != len(self.header):
-                raise UserError(f"{where} has {len(cells)} cells where the header has {len(self.header)}")
-            return dict(zip(self.header, cells, strict=True))
-        if not isinstance(row, dict):
-            raise UserError(f"{where} is not a JSON object")
-        return row
+    The text decides where there is one; file names may be written with and without folders.
+    """
+    original = request.perturbed.original.expression
+    texts = [row[name] for name in ORIGINAL_TEXTS if isinstance(row.get(name), str) and row[name]]
+    if not texts and isinstance(row.get("expression"), str) and row["expression"]:
+        texts = [row["expression"]]
+        original = request.perturbed.example.expression if row.get("condition") else original
+    if texts:
+        return "" if _plain(texts[0]) == _plain(original) else f"{texts[0]!r}, not {original!r}"
+    image = request.perturbed.example.image
+    named = next((row[name] for name in ("image_key", "file_name", "image") if row.get(name)), None)
+    if not isinstance(named, str) or "." not in image.key:
+        return ""
+    theirs = last(full_name(named))
+    return "" if theirs == last(image.key) or "." not in theirs else f"image {named!r}, not {image.key!r}"
 
 
-def _header(path: Path) -> tuple[str, ...]:
-    with path.open(encoding="utf-8-sig") as file:
-        names = tuple(file.readline().rstrip("\r\n").split("\t"))
-    if not set(names) & set(IDS):
-        raise UserError(
-            f"{path} has no column among {', '.join(IDS)}: a TSV needs a header line with one of them"
-        )
-    return names
-
-
-def _key(row: Mapping[str, Json], path: Path, number: int | None) -> tuple[str, str, int]:
-    example_id = next((row[name] for name in IDS if row.get(name) not in (None, "")), None)
-    if example_id is None:
-        raise UserError(
-            f"{path}, line {number}: the row has none of {', '.join(IDS)}, so it answers no example"
-        )
-    try:
-        draw = int(row.get("draw") or 0)
-    except (TypeError, ValueError):
-        raise UserError(f"{path}, line {number}: draw={row.get('draw')!r} is no whole number") from None
-    return str(example_id), str(row.get("condition") or ORIGINAL), draw
-
-
-def _hash(example_id: str, condition: str, draw: int) -> int:
-    text = f"{example_id}\0{condition}\0{draw}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
