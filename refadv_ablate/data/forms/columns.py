@@ -69,7 +69,7 @@ class Columns:
                 image_key=key,
                 expression=text or "",
                 box=record[self.box],
-                id=self._id(record, number if several else None),
+                id=self._id(where, record, number if several else None),
                 size=size_of(*(record.get(name) for name in self.size)),
                 category=self._text(record, self.category),
                 distractors=count(record.get(self.distractors), where, self.distractors)
@@ -83,7 +83,14 @@ class Columns:
             )
         if several and not texts:
             yield Row(
-                where, image, key, "", record[self.box], self._id(record, None), targets=-1, split=split
+                where,
+                image,
+                key,
+                "",
+                record[self.box],
+                self._id(where, record, None),
+                targets=-1,
+                split=split,
             )
 
     def _image(self, where: str, record: Mapping[str, Any]) -> tuple[str | bytes, str]:
@@ -103,9 +110,11 @@ class Columns:
             return value, full_name(str(name) if name else value)
         return value, ""
 
-    def _id(self, record: Mapping[str, Any], number: int | None) -> str | None:
+    def _id(self, where: str, record: Mapping[str, Any], number: int | None) -> str | None:
         if self.id is None or record.get(self.id) in (None, ""):
             return None
+        if isinstance(record[self.id], bytes):
+            raise UserError(f"{where}: {self.id} {shown(record[self.id])} is no id; mend the file")
         return f"{record[self.id]}" if number is None else f"{record[self.id]}-{number}"
 
     def _candidates(self, where: str, record: Mapping[str, Any]) -> tuple[Candidate, ...]:

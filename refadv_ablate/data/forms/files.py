@@ -11,8 +11,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from refadv_ablate.data.forms.quoting import is_quoted
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage.jsonl import read_jsonl
+
+csv.field_size_limit(1 << 30)  # a cell of megabytes is a bad row to be named, not a broken table
 
 
 class UnreadableFileError(UserError):
@@ -129,11 +132,10 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _separated(path: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    quoting: Literal[0, 3] = (
-        csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    )  # captions hold lone quotes
     with _text(path) as file:
         try:
+            bare = delimiter == "\t" and not is_quoted(path)  # captions hold lone quotes
+            quoting: Literal[0, 3] = csv.QUOTE_NONE if bare else csv.QUOTE_MINIMAL
             reader = csv.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True)
             for row in reader:
                 where = f"{path.name}, line {reader.line_num}"

@@ -1,17 +1,19 @@
 """The prediction files that the authors of Ref-Adv publish, read as records.
 
 Two layouts with the same columns: JSON Lines (outputs/qwen/*_predictions.jsonl of their repository) and
-a tab-separated table without quoting. Boxes are original pixels, as their reader took them. Their
-stored IoU and hit are never used: only compared with what the boxes give.
+a tab-separated table, without quoting unless somebody wrote it again. Boxes are original pixels, as their
+reader took them. Their stored IoU and hit are never used: only compared with what the boxes give.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from refadv_ablate.boxes import Box
+from refadv_ablate.data.forms.quoting import cells_of, is_quoted
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import score
 from refadv_ablate.report.loading.rows import Row, disagreeing
@@ -36,15 +38,19 @@ def read_jsonl(path: Path) -> Iterator[Row]:
 def read_tsv(path: Path) -> Iterator[Row]:
     """Raises UserError naming file and line."""
     names: list[str] = []
+    number = 0
     try:
+        quoted = is_quoted(path)
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             for number, line in enumerate(file, 1):
-                cells = line.rstrip("\r\n").split("\t")
+                cells = cells_of(line.rstrip("\r\n"), quoted)
                 if not names:
                     names = cells
                     _check_header(path, names)
                 elif line.strip():
                     yield _tsv_row(path, number, names, cells)
+    except csv.Error as error:
+        raise UserError(f"{path}, line {number}: its quotes don't close ({error}); mend the line") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text: {error.reason}; save the file as UTF-8") from error
     except OSError as error:
@@ -94,9 +100,10 @@ def labels(line: Mapping[str, Json]) -> tuple[str | None, str | None]:
 
 def first_line(path: Path) -> Mapping[str, Json]:
     """The first row of a table as a line of JSON Lines, for its labels; empty for an empty file."""
+    quoted = is_quoted(path)
     with path.open(encoding="utf-8-sig") as file:
         head, first = file.readline().rstrip("\r\n"), file.readline().rstrip("\r\n")
-    return dict(zip(head.split("\t"), first.split("\t"), strict=False)) if first else {}
+    return dict(zip(cells_of(head, quoted), cells_of(first, quoted), strict=False)) if first else {}
 
 
 def _answer(line: Mapping[str, Json]) -> tuple[Outcome, Box | None, str]:
