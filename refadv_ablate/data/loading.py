@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -19,6 +20,9 @@ from refadv_ablate.data.naming import UNKNOWN, Names, full_name, names_of
 from refadv_ablate.data.opening import ImageFolders, image_roots
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.types import Example, Json
+
+OF_IMAGES = frozenset({"missing_image", "broken_image", "size_mismatch", "transposed_size", "outside_image"})
+"""Kinds of bad rows that another state of the image files may mend."""
 
 SAMPLE = 200
 """Rows at the start of a set on which its box convention is checked."""
@@ -52,6 +56,7 @@ class Annotations:
     get: str = ""
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _notes: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _left: str | None = field(default=None, init=False, repr=False, compare=False)
     _looked_through: dict[str, Names] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,7 +149,19 @@ class Annotations:
             stated["negation"] = "rule"
         if self.images == "absent":
             stated["images"] = "absent"
+        if self.images == "files" and not OF_IMAGES.isdisjoint(self.exclude):
+            stated["left_out"] = self._left_out()
         return stated
+
+    def _left_out(self) -> Json:
+        """What exclusion leaves out now: it depends on the images, so images that arrive make another set."""
+        if self._left is None:
+            found = hashlib.sha256()
+            for _, finding in self.examined(decode="broken_image" in self.exclude):
+                if finding is not None and finding.kind in self.exclude:
+                    found.update(f"{finding.kind} {finding.id}\n".encode("utf-8", "surrogatepass"))
+            object.__setattr__(self, "_left", found.hexdigest()[:16])
+        return self._left
 
     def _examiner(self, form: Form, decode: bool) -> Examiner:
         absent = self.images == "absent" or (not form.has_images and self.image_root is None)

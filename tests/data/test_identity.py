@@ -189,3 +189,95 @@ def test_parquet_rows_that_all_say_image_png_are_told_apart_by_content(tmp_path:
     data = load("jsonl", path=tmp_path / "d.parquet")
     assert report(data).images == 3
     assert [f.kind for f in report(data).findings] == ["duplicate_expression"] * 3
+
+
+def parquet(path: Path, *images: object) -> Annotations:
+    rows = [{"image": one, "expression": "the red cup", "box": [4, 6, 24, 36]} for one in images]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return load("jsonl", path=path)
+
+
+def test_an_image_column_that_holds_a_list_of_one_is_read(tmp_path: Path) -> None:
+    picture = encode(Image.new("RGB", SIZE))
+    drawn(tmp_path / "a.png", 1)
+    for image in (
+        [{"bytes": picture, "path": None}],
+        [picture],
+        ["a.png"],
+        [{"bytes": None, "path": "a.png"}],
+    ):
+        (example,) = parquet(tmp_path / "d.parquet", image)
+        assert example.image.size() == SIZE
+
+
+def test_a_list_of_more_or_fewer_is_refused_without_printing_bytes(tmp_path: Path) -> None:
+    picture = {"bytes": encode(Image.new("RGB", SIZE)), "path": "a.png"}
+    for images, said in (
+        ([picture, picture], "holds 2 images"),
+        ([], "names no file"),
+        ([{}], "names no file"),
+    ):
+        path = tmp_path / "d.parquet"
+        rows = [{"image": images, "expression": "the red cup", "box": [4, 6, 24, 36]}]
+        schema = pa.schema(
+            {
+                "image": pa.list_(pa.struct({"bytes": pa.binary(), "path": pa.string()})),
+                "expression": pa.string(),
+                "box": pa.list_(pa.float64()),
+            }
+        )
+        pq.write_table(pa.Table.from_pylist(rows, schema), path)
+        with pytest.raises(UserError, match=said) as error:
+            list(load("jsonl", path=path))
+        assert "PNG" not in str(error.value)
+
+
+@pytest.mark.parametrize("column", ["expression", "box", "id"])
+def test_bytes_in_a_column_of_text_are_told_by_their_number(tmp_path: Path, column: str) -> None:
+    drawn(tmp_path / "a.png", 1)
+    row = {"image": "a.png", "expression": "the red cup", "box": "1,2,3,4", "id": "1"}
+    pq.write_table(pa.Table.from_pylist([{**row, column: b"\x89PNG" * 99}]), tmp_path / "d.parquet")
+    with pytest.raises(UserError, match="<396 bytes>") as error:
+        list(load("jsonl", path=tmp_path / "d.parquet"))
+    assert "x89" not in str(error.value)
+
+
+def test_the_faulty_parquet_of_the_issue(shared: Path) -> None:
+    (path,) = (shared / "faults").glob("11*.parquet")
+    assert len(list(load("jsonl", path=path))) > 0
+
+
+# ── what came and went ──────────────────────────────────────────────────────────────────────────
+
+
+def test_images_that_arrive_make_another_set_where_missing_ones_were_left_out(tmp_path: Path) -> None:
+    drawn(tmp_path / "a.png", 1)
+    path = a_set(tmp_path, ["a.png", "b.png"]).path
+
+    def stated(*exclude: str) -> object:
+        return load("jsonl", path=path, exclude=f"[{','.join(exclude)}]").fingerprint()
+
+    kinds = [("missing_image",), ("broken_image", "missing_image"), ("outside_image", "missing_image"), ()]
+    before = [stated(*kind) for kind in kinds]
+    drawn(tmp_path / "b.png", 2)
+    after = [stated(*kind) for kind in kinds]
+    assert [a != b for a, b in zip(before, after, strict=True)] == [True, True, True, False]
+    (tmp_path / "b.png").write_bytes(b"broken")
+    assert stated("broken_image", "missing_image") != after[1]
+
+
+def test_a_finished_cell_does_not_keep_its_numbers_when_images_arrive(tmp_path: Path) -> None:
+    from refadv_ablate import assets
+    from refadv_ablate.running.parts import cells_of, parts_of
+
+    drawn(tmp_path / "a.png", 1)
+    path = a_set(tmp_path, ["a.png", "b.png"]).path
+    words = ["perturb=fixed", "model=control/oracle", "data=jsonl", f"data.path={path}"]
+
+    def cell() -> str:
+        return cells_of(parts_of(assets.compose([*words, "data.exclude=[missing_image]"])))[0].hash
+
+    before = cell()
+    assert cell() == before
+    drawn(tmp_path / "b.png", 2)
+    assert cell() != before
