@@ -99,7 +99,9 @@ def test_the_jobs_of_one_model_follow_each_other(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["refadv-ablate"])
     ran = []
-    monkeypatch.setattr(job, "execute", lambda config, *_: ran.append((config.model.name, *config.perturb)))
+    monkeypatch.setattr(
+        job.Job, "execute", lambda own, *_: ran.append((own.parts.spec.name, *own.parts.operators))
+    )
     words = ["perturb=bow,fixed", "tracking=none", "model=listener,listener_unordered"]
     spoken(["-m", *words], capsys)
     expected = [(m, o) for m in ("listener", "listener-unordered") for o in ("bow", "fixed")]

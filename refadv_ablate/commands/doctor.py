@@ -320,19 +320,20 @@ def overlay(case: Case) -> Image.Image:
 
 def run(config: Any) -> int:
     """The doctor command. Exit status 0 where nothing looks wrong, else 1."""
-    from refadv_ablate.running import parts as composed
+    from refadv_ablate.running.loaded_model import model_of, release
+    from refadv_ablate.running.parts import parts_of
     from refadv_ablate.running.sweep import slugify
 
-    parts = composed.parts_of(config)
+    parts = parts_of(config)
     own = config.command
     if not isinstance(own.n, int) or own.n < 0:
         raise UserError(f"n={own.n}: give a number of examples, 0 for the self-test alone")
     folder = Path(own.folder) if own.folder else parts.settings.out / "doctor" / slugify(parts.spec.name)
     try:
-        model = composed.model_of(parts)
+        model = model_of(parts)
         report = diagnose(parts.data, parts.spec, model, parts.style, folder, own.n, bool(own.self_test))
     finally:
-        composed.release()
+        release()
     print(f"{parts.spec.name} · {parts.data.name} · {parts.style.name}\n")
     print(report.text())
     return 1 if report.problems else 0

@@ -91,8 +91,8 @@ def write(draws: Iterable[Draw], label: str, path: Path, show: int = 0, overwrit
 def run(cfg: Any) -> int:
     """The command: reads data, perturb, seed, limit, out and command.{to,show} of the composed config."""
     from refadv_ablate import assets
-    from refadv_ablate.running.parts import Settings
-    from refadv_ablate.running.run import examples
+    from refadv_ablate.running.plan import examples
+    from refadv_ablate.running.settings import Settings
 
     config = assets.plain(cfg)
     settings = Settings.of(config)

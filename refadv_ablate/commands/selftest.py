@@ -11,10 +11,12 @@ from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running import perturbed_texts as texts
-from refadv_ablate.running.run import Job, Reader, Remembered
+from refadv_ablate.running.plan import Plan
+from refadv_ablate.running.reading import Reader
 from refadv_ablate.running.run import run as ask_all
 from refadv_ablate.statistics import calibration
 from refadv_ablate.statistics import comparison as stats
+from refadv_ablate.storage.answers import MemoryStore
 from refadv_ablate.storage.records import perturbed_to_json
 from refadv_ablate.types import (
     ORIGINAL,
@@ -111,7 +113,7 @@ def measure(
     seed: int,
 ) -> dict[str, Comparison]:
     """Operator → comparison, by the pipeline of a real run."""
-    job = Job(
+    plan = Plan(
         data=data,
         spec=subject.spec,
         model=subject.model,
@@ -122,7 +124,7 @@ def measure(
         durable=False,
     )
     arms = {label: Arm() for label in (ORIGINAL, *operators)}
-    for record in ask_all(job, Remembered(), Reader(job, _Quiet())):
+    for record in ask_all(plan, MemoryStore(), Reader(plan, _Quiet())):
         arms[record.condition].add(record)
     subject.model.close()
     return {
@@ -225,7 +227,7 @@ def run(cfg: Any) -> int:
 
 def _checks(options: Mapping[str, Any]) -> Iterator[Check]:
     from refadv_ablate import assets
-    from refadv_ablate.running import parts as composed
+    from refadv_ablate.running.parts import parts_of
 
     operators = ",".join(options["operators"])
     words = [
@@ -236,7 +238,7 @@ def _checks(options: Mapping[str, Any]) -> Iterator[Check]:
     ]
     subjects = []
     for name, expected in options["expected"].items():
-        parts = composed.parts_of(assets.compose([*words, f"model={name}"]))
+        parts = parts_of(assets.compose([*words, f"model={name}"]))
         model = assets.build(parts.engine, "model.engine", spec=parts.spec)
         subjects.append(Subject(name, parts.spec, parts.style, model, expected))
     yield from selftest(subjects, parts.operators, parts.data, int(options["seed"]))

@@ -134,7 +134,7 @@ def _run(words: Sequence[str], settings: Audit, out: Path) -> list[Comparison]:
     """The main job on one set; its comparisons."""
     from refadv_ablate import assets
     from refadv_ablate.cli import INTERRUPTED, main
-    from refadv_ablate.running.parts import cells_of, parts_of
+    from refadv_ablate.running.job import Job
     from refadv_ablate.storage.records import load
 
     every = [f"perturb=[{','.join(settings.perturb)}]", f"out={out}", *words, *settings.run]
@@ -143,7 +143,7 @@ def _run(words: Sequence[str], settings: Audit, out: Path) -> list[Comparison]:
         raise KeyboardInterrupt
     if status == 2:
         raise UserError(f"the main job did not run with {' '.join(every)}")
-    cells = cells_of(parts_of(assets.compose(every)))
+    cells = Job.of(assets.compose(every)).cells
     found = [load(cell.folder / "summary.json") for cell in cells if (cell.folder / "summary.json").exists()]
     if not found:
         raise UserError(f"the main job left no results with {' '.join(every)}; see its messages above")

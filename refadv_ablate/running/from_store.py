@@ -11,8 +11,12 @@ from refadv_ablate import assets
 from refadv_ablate.errors import UserError
 from refadv_ablate.report.loading.rows import Row
 from refadv_ablate.report.loading.sources import Cell, Names
-from refadv_ablate.running import perturbed_texts as texts
-from refadv_ablate.running.run import Job, Reader, examples, run
+from refadv_ablate.running.loaded_model import model_of
+from refadv_ablate.running.measure import plan_of, texts_of
+from refadv_ablate.running.parts import Parts, parts_of
+from refadv_ablate.running.reading import Reader
+from refadv_ablate.running.run import run
+from refadv_ablate.storage.answers import open_store
 from refadv_ablate.types import Json, Model, Reading, Record, Reply, Request
 
 LACKS = "the store has no answer to it"
@@ -42,10 +46,8 @@ def from_store(config: Any) -> Cell:
 
     Raises UserError where the store has none of its answers.
     """
-    from refadv_ablate.running import parts as composed
-
-    parts = composed.parts_of(config)
-    model = composed.model_of(parts)
+    parts = parts_of(config)
+    model = model_of(parts)
     if not getattr(model, "durable", True):
         raise UserError(
             f"{parts.spec.name} answers anew each time and keeps nothing in the store; use source=files"
@@ -61,35 +63,11 @@ def from_store(config: Any) -> Cell:
     return cell
 
 
-def _records(parts: Any, model: Silent) -> Iterator[Record]:
-    from refadv_ablate.storage.answers import Store
-
-    settings = parts.settings
-    job = Job(
-        data=parts.data,
-        spec=parts.spec,
-        model=model,
-        style=parts.style,
-        texts={label: texts.read(path) for label, path in _texts(parts).items()},
-        draws={label: operator.draws for label, operator in parts.operators.items()},
-        repeats=frozenset(label for label, op in parts.operators.items() if getattr(op, "repeat", False)),
-        limit=settings.limit,
-        retry=settings.retry == "format",
-    )
-    with Store(settings.store) as store:
-        yield from run(job, store, Reader(job, _Unwatched()))
-
-
-def _texts(parts: Any) -> dict[str, Path]:
-    """The perturbed texts of the run; made again where their files are gone."""
-    settings, data = parts.settings, parts.data
-    files = {}
-    for label, operator in parts.operators.items():
-        place = (settings.out / "texts", data.fingerprint(), label, operator, settings.seed, settings.limit)
-        files[label] = texts.ensure(
-            texts.texts_path(*place), lambda: examples(data, settings.limit), label, operator, settings.seed
-        )
-    return files
+def _records(parts: Parts, model: Silent) -> Iterator[Record]:
+    files = texts_of(parts, parts.operators)
+    plan = plan_of(parts, model, parts.operators, files)
+    with open_store(parts.settings.store) as store:
+        yield from run(plan, store, Reader(plan, _Unwatched()))
 
 
 class _Unwatched:

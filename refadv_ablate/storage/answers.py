@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.engine import make_url
 
@@ -34,50 +34,43 @@ def checksum(table: str, key: str, value: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
-class Backend(Protocol):
-    """Where rows lie."""
-
-    def get(self, table: str, keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """key, value and checksum of the rows that exist."""
-
-    def put(self, table: str, rows: Sequence[Row]) -> None:
-        """All of them or none; a key that exists keeps its row."""
-
-    def close(self) -> None:
-        """Frees connections; may be called twice."""
-
-
-class Memory:
-    """Rows in a dict, gone with the process: `store=none`."""
+class MemoryStore:
+    """Replies by key as long as the process lives: `store=none`, and answers that cost nothing."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], Row] = {}
+        self.replies: dict[str, Reply] = {}
 
-    def get(self, table: str, keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """See Backend."""
-        for key in keys:
-            if row := self.rows.get((table, key)):
-                yield row[:3]
+    def __enter__(self) -> MemoryStore:
+        return self
 
-    def put(self, table: str, rows: Sequence[Row]) -> None:
-        """See Backend."""
-        for row in rows:
-            self.rows.setdefault((table, row.key), row)
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The replies that it has of these keys."""
+        return {key: self.replies[key] for key in keys if key in self.replies}
+
+    def put_many(self, items: Iterable[tuple[str, Reply]], about: Mapping[str, str] = EMPTY) -> None:
+        """Keeps them, errors left out; the first under a key stays. `about` is not needed."""
+        for key, reply in items:
+            if reply.finish != "error":
+                self.replies.setdefault(key, reply)
 
     def close(self) -> None:
-        """See Backend."""
+        """Nothing to free."""
 
 
 class Store:
-    """Replies and perturbed texts by key (64 hexadecimal digits), in a database or, for "none", in memory.
+    """Replies by key (64 hexadecimal digits), in a database.
 
-    `url`: an SQLAlchemy URL of SQLite or PostgreSQL, the path of an SQLite file, or "none"; a relative
-    path is taken against `base` (the launch directory). Raises UserError for what can't be used.
+    `url`: an SQLAlchemy URL of SQLite or PostgreSQL, or the path of an SQLite file; a relative path is
+    taken against `base` (the launch directory). Raises UserError for what can't be used.
     """
 
     def __init__(self, url: str, base: Path | str | None = None) -> None:
-        self.url = url if url == "none" else resolve(url, base).render_as_string(hide_password=False)
-        self._backend: Backend = Memory() if url == "none" else Database(make_url(self.url))
+        self.url = resolve(url, base).render_as_string(hide_password=False)
+        self.database = Database(make_url(self.url))
+        """For statistics and housekeeping."""
 
     def __enter__(self) -> Store:
         return self
@@ -104,28 +97,13 @@ class Store:
                 raise FieldError(f"the reply under {key[:12]}… can't be kept: {problem}")
         self._put("replies", ((key, reply_to_json(reply)) for key, reply in kept), about)
 
-    def get_texts(self, keys: Sequence[str]) -> dict[str, Json]:
-        """As get_many, for JSON values of any kind."""
-        return self._get("texts", keys, lambda value: value)
-
-    def put_texts(self, items: Iterable[tuple[str, Json]], about: Mapping[str, str] = EMPTY) -> None:
-        """As put_many, for JSON values of any kind."""
-        self._put("texts", items, about)
-
     def close(self) -> None:
         """Frees connections; may be called twice."""
-        self._backend.close()
-
-    @property
-    def database(self) -> Database:
-        """For statistics and housekeeping. Raises UserError for a store in memory."""
-        if isinstance(self._backend, Database):
-            return self._backend
-        raise UserError('store="none" keeps nothing, so there is nothing to look at; give a file or a URL')
+        self.database.close()
 
     def _get(self, table: str, keys: Sequence[str], make: Callable[[Json], T]) -> dict[str, T]:
         found: dict[str, T] = {}
-        for key, value, mark in self._backend.get(table, keys):
+        for key, value, mark in self.database.get(table, keys):
             try:
                 if mark != checksum(table, key, value):
                     raise FieldError("its checksum is wrong")
@@ -144,9 +122,9 @@ class Store:
             rows.append(Row(key, value, checksum(table, key, value), now, model, run))
         if rows:
             # One order in every process: two that write the same keys wait for each other, not crosswise.
-            self._backend.put(table, sorted(rows, key=lambda row: row.key))
+            self.database.put(table, sorted(rows, key=lambda row: row.key))
 
 
-def open_store(url: str, base: Path | str | None = None) -> Store:
-    """The store that is meant; see Store."""
-    return Store(url, base)
+def open_store(url: str, base: Path | str | None = None) -> Store | MemoryStore:
+    """The store that is meant: "none" keeps answers in memory only, for anything else see Store."""
+    return MemoryStore() if url == "none" else Store(url, base)

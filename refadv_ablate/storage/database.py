@@ -47,8 +47,8 @@ def _table(name: str) -> sa.Table:
     )
 
 
-TABLES = {"replies": _table("replies"), "texts": _table("texts")}
-"""Answers of models, and what a text model made of expressions (perturbed texts)."""
+TABLES = {"replies": _table("replies")}
+"""Answers of models. Stores of version 0.1.0 also have a table `texts`, always empty, that nothing reads."""
 
 
 class Row(NamedTuple):

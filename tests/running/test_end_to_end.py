@@ -267,7 +267,7 @@ def test_what_fails_after_the_answers_leaves_no_cell_running(tmp_path, monkeypat
     sweep = Sweep(tmp_path / "sweep")
     (sweep.folder / "cells").mkdir(parents=True)
     with pytest.raises(RuntimeError, match="no font"):
-        job.execute(config, sweep, Log(), "parent")
+        job.Job.of(config).execute(sweep, Log(), "parent")
     found = {cell.operator: (cell.state, cell.reason) for cell in sweep.cells()}
     assert found == {"fixed": ("done", ""), "bow": ("failed", "no font")}
     states = {p.parent.name: json.loads(p.read_text())["state"] for p in tmp_path.glob("cells/*/status.json")}

@@ -12,7 +12,10 @@ from refadv_ablate.parsing.dialects import PlainBoxes
 from refadv_ablate.parsing.frames import OriginalPixels
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running import perturbed_texts as texts
-from refadv_ablate.running.run import Job, Reader, Remembered, run
+from refadv_ablate.running.plan import Plan
+from refadv_ablate.running.reading import Reader
+from refadv_ablate.running.run import run
+from refadv_ablate.storage.answers import MemoryStore
 from refadv_ablate.storage.records import perturbed_to_json, record_to_json
 from refadv_ablate.types import Dialect, ModelSpec, Reply
 from tests.scripted import Few, Scripted, example, gold
@@ -42,7 +45,7 @@ def make(tmp_path):
             return lambda: map(perturbed_to_json, texts.perturb_all(data, label, operator, 0))
 
         dialect: Dialect = PlainBoxes()
-        return Job(
+        return Plan(
             data=data,
             spec=ModelSpec("m", "c", dialect, OriginalPixels(), {"direct": str(prompt)}),
             model=model,
@@ -59,7 +62,7 @@ def make(tmp_path):
 def lines(job, store=None) -> Iterator[dict]:
     return [
         record_to_json(r)
-        for r in run(job, store if store is not None else Remembered(), Reader(job, Silent()))
+        for r in run(job, store if store is not None else MemoryStore(), Reader(job, Silent()))
     ]
 
 
@@ -95,7 +98,7 @@ def test_batches_and_durability_change_nothing(make, durable, monkeypatch):
 @pytest.mark.parametrize("dies_after", [0, 1, 7, 23])
 def test_a_run_that_was_stopped_ends_with_the_numbers_of_one_that_was_not(make, dies_after):
     expected = lines(make(Scripted(gold)))
-    store, first = Remembered(), Scripted(gold, dies_after=dies_after)
+    store, first = MemoryStore(), Scripted(gold, dies_after=dies_after)
     with suppress(KeyboardInterrupt):
         lines(make(first), store)
     second = Scripted(gold)
@@ -165,7 +168,7 @@ def test_answers_in_another_frame_warn_after_twenty(make):
     job = make(Scripted(lambda r: Reply("[0.1, 0.2, 0.4, 0.5]")), data=Few(30))
     watch = Silent()
     reader = Reader(job, watch)
-    assert len(list(run(job, Remembered(), reader))) == 120
+    assert len(list(run(job, MemoryStore(), reader))) == 120
     assert any("frame" in text for text in watch.warnings)
     assert all(reader.warnings().values())
 
@@ -180,7 +183,7 @@ def test_a_further_turn_that_never_came_is_missing_and_asked_again(make):
             return Reply("It is over there.")
         return Reply("", "error", error="HTTP 500") if down else gold(request)
 
-    store = Remembered()
+    store = MemoryStore()
     first = [r for r in lines(make(Scripted(script), retry=True), store) if r["example_id"] == "e0"]
     assert {(r["outcome"], r["iou"], r["reason"]) for r in first} == {("missing", None, "HTTP 500")}
     down = False

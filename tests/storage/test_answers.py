@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from refadv_ablate.commands.store import run
 from refadv_ablate.errors import UserError
-from refadv_ablate.storage.answers import Store, checksum
+from refadv_ablate.storage.answers import MemoryStore, Store, checksum, open_store
 from refadv_ablate.storage.database import Row
 from refadv_ablate.storage.jsonl import FieldError, read_jsonl
 from refadv_ablate.storage.records import reply_from_json
@@ -79,11 +79,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "postgres":
         url = request.getfixturevalue("postgres")
         with Store(url) as old, old.database.engine.begin() as connection:
-            for table in ("replies", "texts"):
+            for table in ("replies",):
                 connection.execute(sa.text(f"DELETE FROM {table}"))
     else:
         url = "none" if request.param == "memory" else f"sqlite:///{tmp_path}/deep/store.db"
-    with Store(url) as fresh:
+    with open_store(url) as fresh:
         yield fresh
 
 
@@ -119,12 +119,6 @@ def test_any_text_is_kept(store: Store) -> None:
     ]
     store.put_many([(key(i), Reply(text)) for i, text in enumerate(odd)])
     assert [r.text for r in map(store.get_many([key(i) for i in range(6)]).get, map(key, range(6)))] == odd
-
-
-def test_texts_have_their_own_keys(store: Store) -> None:
-    store.put_texts([(key(1), {"descriptors": ["red"], "n": None})])
-    assert store.get_texts([key(1), key(2)]) == {key(1): {"descriptors": ["red"], "n": None}}
-    assert store.get_many([key(1)]) == {}
 
 
 def test_a_store_opens_again_with_everything(tmp_path: Path) -> None:
@@ -242,7 +236,7 @@ def test_many_processes_open_a_fresh_store_and_write_the_same_keys(
     if kind == "postgres":
         url = request.getfixturevalue("postgres")
         with Store(url) as old, old.database.engine.begin() as connection:
-            connection.execute(sa.text("DROP TABLE replies, texts, refadv_meta"))
+            connection.execute(sa.text("DROP TABLE replies, refadv_meta"))
     running = writers(url, "abcd")
     release(running)
     for process in running:
@@ -336,7 +330,7 @@ import resource, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from tests.storage.store_writer import fill
 from refadv_ablate.errors import UserError
-from refadv_ablate.storage.answers import Store
+from refadv_ablate.storage.answers import MemoryStore, Store, open_store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store("sqlite:///{tmp_path}/store.db")
 fill(store, 0, 200)
@@ -389,7 +383,6 @@ def large(path: Path) -> None:
     with Store(str(path)) as store:
         fill(store, 0, 3_000, model="m")
         store.put_many([(key(i), Reply(f"{i} " * 4_000)) for i in range(3_000, 3_010)])
-        store.put_texts([(key(5_000 + i), {"text": i}) for i in range(50)])
 
 
 def expected(i: int) -> Reply:
@@ -430,11 +423,10 @@ def test_repair_saves_every_sound_row(which: str, tmp_path: Path, capsys: pytest
     said = capsys.readouterr().out
     with Store(str(path)) as store:
         kept = store.get_many([key(i) for i in range(3_010)])
-        texts = store.get_texts([key(5_000 + i) for i in range(50)])
         fill(store, 3_000, 3_100)  # it is a store like any other
     assert all(kept[key(i)] == expected(i) for i in range(3_010) if key(i) in kept)
-    lost = 3_060 - len(kept) - len(texts)
-    assert f"saved {len(kept):,} replies, {len(texts)} texts" in said
+    lost = 3_010 - len(kept)
+    assert f"saved {len(kept):,} replies" in said
     if which in ("header", "table trunk", "index leaf"):
         assert lost == 0
         assert "no known answer is lost" in said
@@ -456,7 +448,7 @@ def test_repair_reads_the_log_of_a_killed_process(tmp_path: Path, capsys: pytest
     with path.open("r+b") as file:
         file.write(b"\xff" * 100)
     command("repair", path)
-    assert "saved 300 replies, 0 texts; no known answer is lost" in capsys.readouterr().out
+    assert "saved 300 replies; no known answer is lost" in capsys.readouterr().out
     with Store(str(path)) as store:
         assert store.get_many([key(i) for i in range(300)]) == {key(i): reply(i) for i in range(300)}
 
@@ -465,10 +457,10 @@ def test_a_sound_store_survives_repair_whole(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     large(path)
     with Store(str(path)) as store:
-        before = [list(store.database.rows(table)) for table in ("replies", "texts")]
+        before = [list(store.database.rows(table)) for table in ("replies",)]
     command("repair", path)
     with Store(str(path)) as store:
-        assert [list(store.database.rows(table)) for table in ("replies", "texts")] == before
+        assert [list(store.database.rows(table)) for table in ("replies",)] == before
 
 
 ODD: list[Any] = [
@@ -506,26 +498,24 @@ def test_repair_drops_what_no_run_can_read_and_says_so(
             with pytest.raises(UserError, match="store repair"):
                 store.get_many([row.key])
     command("repair", path)
-    assert "saved 20 replies, 0 texts; no known answer is lost; 4 dropped that" in capsys.readouterr().out
+    assert "saved 20 replies; no known answer is lost; 4 dropped that" in capsys.readouterr().out
     with Store(str(path)) as store:
         found = store.get_many([key(i) for i in range(20)] + [row.key for row in odd])
     assert found == {key(i): reply(i) for i in range(20)}
 
 
 def test_stats_export_and_prune(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if store.url == "none":
+    if isinstance(store, MemoryStore):
         for action in ("stats", "export", "prune"):
             with pytest.raises(UserError, match="nothing to look at"):
                 command(action, "none", model="x")
         return
     fill(store, 0, 700, model="qwen", run="r1")
     fill(store, 700, 800, model="internvl")
-    store.put_texts([(key(1), "x")])
     command("stats", store.url)
     said = capsys.readouterr().out
     assert "secret" not in said
     assert "800 replies" in said
-    assert "1 texts" in said
     assert [line.split()[:2] for line in said.splitlines()[2:4]] == [["100", "internvl"], ["700", "qwen"]]
 
     command("export", store.url, path=tmp_path / "all.jsonl.gz", model="qwen")

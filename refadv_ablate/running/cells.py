@@ -1,0 +1,92 @@
+"""The cells of a config: what determines the numbers of each, its folder, and how it stands.
+
+A cell is model × data × prompt × operator. Its folder is named by a hash of everything that determines
+its numbers, so that a finished cell is never computed again and two processes never write one folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refadv_ablate import __version__
+from refadv_ablate.running.parts import Parts, masked
+from refadv_ablate.running.sweep import State, slugify
+from refadv_ablate.seeding import digest
+from refadv_ablate.storage.jsonl import read_json, write_json
+from refadv_ablate.types import Json
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of this job."""
+
+    label: str
+    hash: str
+    folder: Path
+
+    def state(self) -> State | None:
+        """How it stands, if it was ever begun."""
+        path = self.folder / "status.json"
+        return read_json(path)["state"] if path.exists() else None
+
+    def write_state(self, state: State, reason: str = "", trace: str = "") -> None:
+        """Writes how the cell stands into its folder; `trace` is the traceback of a fault of ours."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        write_json(
+            self.folder / "status.json",
+            {
+                "state": state,
+                "reason": reason,
+                "traceback": trace,
+                "hash": self.hash,
+                "version": __version__,
+                "time": now,
+            },
+        )
+
+
+def cells_of(parts: Parts) -> list[Cell]:
+    """The cells of one job: one for each operator."""
+    config, settings = parts.config, parts.settings
+    shared: Json = [
+        __version__,
+        {key: masked(config[key]) for key in ("model", "prompt", "protocol", "data")},
+        masked(parts.engine),
+        parts.style.fingerprint(parts.spec),
+        list(_local_inputs(parts)),
+        dict(parts.data.fingerprint()),
+        [
+            settings.seed,
+            settings.limit,
+            settings.retry,
+            list(settings.slices),
+            list(settings.metrics),
+            settings.max_missing,
+        ],
+    ]
+    cells = []
+    for label, operator in parts.operators.items():
+        key = digest(shared, label, operator.identity(), operator.draws)
+        names = (parts.spec.name, parts.data.name, parts.style.name, label)
+        folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
+        cells.append(Cell(label, key, folder))
+    return cells
+
+
+def _local_inputs(parts: Parts) -> Iterator[str | None]:
+    """Digests of the files that answers come from, so that a changed one is not taken for finished."""
+    from refadv_ablate.models.checkpoint import fingerprint
+
+    yield fingerprint(parts.spec.checkpoint)
+    engine: Any = parts.engine
+    while isinstance(engine, Mapping):
+        path = engine.get("path")
+        if isinstance(path, str) and Path(path).is_file():
+            with Path(path).open("rb") as file:
+                yield hashlib.file_digest(file, "sha256").hexdigest()
+        engine = engine.get("inner_config")

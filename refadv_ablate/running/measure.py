@@ -1,0 +1,174 @@
+"""One job measured: perturb, ask, read, write predictions, compare."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from refadv_ablate import __version__
+from refadv_ablate.errors import UserError
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.prompting import som
+from refadv_ablate.running import perturbed_texts as texts
+from refadv_ablate.running.cells import Cell
+from refadv_ablate.running.loaded_model import model_of
+from refadv_ablate.running.parts import Parts
+from refadv_ablate.running.plan import Plan, examples
+from refadv_ablate.running.progress import Display
+from refadv_ablate.running.reading import Reader, added
+from refadv_ablate.running.run import run
+from refadv_ablate.running.sweep import State
+from refadv_ablate.statistics import comparison as stats
+from refadv_ablate.storage.answers import open_store
+from refadv_ablate.storage.jsonl import atomic, to_line
+from refadv_ablate.storage.records import record_to_json
+from refadv_ablate.types import ORIGINAL, Comparison, Example, Model, Operator, Request, Usage
+
+
+def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
+    """Asks what these cells need, in one pass over the data, and writes their predictions.
+
+    Returns by operator label: the comparison, how the cell stands, and why. Raises UserError for data
+    without examples.
+    """
+    model = model_of(parts)
+    operators = {cell.label: parts.operators[cell.label] for cell in cells}
+    files = texts_of(parts, operators)
+    for cell in cells:
+        shutil.copyfile(files[cell.label], cell.folder / "texts.jsonl")
+    plan = plan_of(parts, model, operators, files)
+    label, path = next(iter(files.items()))
+    n_examples = texts.count(path) // plan.draws[label]
+    if n_examples == 0:
+        raise UserError(
+            f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude"
+        )
+    total = n_examples * (1 + sum(plan.draws.values()))
+    started = time.monotonic()
+    title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
+    with open_store(parts.settings.store) as store, Display(total, title, parts.settings.progress) as display:
+        reader = Reader(plan, display)
+        arms = _write(run(plan, store, reader), cells)
+    seconds = time.monotonic() - started
+    return {cell.label: _compare(parts, cell, arms, n_examples, reader, seconds) for cell in cells}
+
+
+def plan_of(parts: Parts, model: Model, operators: Mapping[str, Operator], files: Mapping[str, Path]) -> Plan:
+    """What these parts ask of the model, with the perturbed texts in `files`, by operator label."""
+    return Plan(
+        data=parts.data,
+        spec=parts.spec,
+        model=model,
+        style=parts.style,
+        texts={label: texts.read(path) for label, path in files.items()},
+        draws={label: operator.draws for label, operator in operators.items()},
+        repeats=frozenset(
+            label for label, operator in operators.items() if getattr(operator, "repeat", False)
+        ),
+        limit=parts.settings.limit,
+        retry=parts.settings.retry == "format",
+        notice={"chance_acc50": partial(_chance, model), "candidate_recall": som.recalled},
+        durable=getattr(model, "durable", True),
+        about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
+    )
+
+
+def texts_of(parts: Parts, operators: Mapping[str, Operator]) -> dict[str, Path]:
+    """The files of perturbed texts, by operator label; made where they aren't there yet."""
+    settings = parts.settings
+    folder, data = settings.out / "texts", parts.data.fingerprint()
+    files = {
+        label: texts.texts_path(folder, data, label, operator, settings.seed, settings.limit)
+        for label, operator in operators.items()
+    }
+    wanted = {label: (path, operators[label]) for label, path in files.items()}
+    texts.ensure_all(wanted, lambda: examples(parts.data, settings.limit), settings.seed)
+    return files
+
+
+def _chance(model: Model, request: Request) -> float | None:
+    """Acc@0.5 expected of a control that knows it, else of pointing at any candidate with equal chance."""
+    from refadv_ablate.models.controls import candidate_chance
+
+    example = request.perturbed.example
+    own: Callable[[Example, str], float] | None = getattr(model, "chance", None)
+    if own is not None:
+        return own(example, "acc50")
+    return candidate_chance(example) if example.candidates else None
+
+
+def _write(found: Iterator[Any], cells: Sequence[Cell]) -> dict[str, Arm]:
+    """Sends each record to its arm and to the predictions of each cell that it belongs to."""
+    arms = {ORIGINAL: Arm(), **{cell.label: Arm() for cell in cells}}
+    with ExitStack() as stack:
+        sinks: dict[str, list[IO[bytes]]] = {}
+        for cell in cells:
+            file = stack.enter_context(atomic(cell.folder / "predictions.jsonl"))
+            sinks[cell.label] = [file]
+            sinks.setdefault(ORIGINAL, []).append(file)
+        for record in found:
+            arms[record.condition].add(record)
+            line = (to_line(record_to_json(record)) + "\n").encode()
+            for sink in sinks[record.condition]:
+                sink.write(line)
+    return arms
+
+
+def _compare(
+    parts: Parts, cell: Cell, arms: Mapping[str, Arm], planned: int, reader: Reader, seconds: float
+) -> tuple[Comparison, State, str]:
+    original, perturbed = arms[ORIGINAL], arms[cell.label]
+    comparison = stats.compare(
+        original,
+        perturbed,
+        model=parts.spec.name,
+        data=parts.data.name,
+        prompt=parts.style.name,
+        operator=cell.label,
+        planned=planned,
+        slices=parts.settings.slices,
+        metrics=parts.settings.metrics,
+        seed=parts.settings.seed,
+    )
+    frame = [
+        text
+        for condition, found in reader.warnings().items()
+        if condition in (ORIGINAL, cell.label)
+        for text in found
+    ]
+    excluded = getattr(parts.data, "excluded", {})
+    left_out = [f"{n} examples left out of the data: {reason}" for reason, n in excluded.items() if n]
+    left_out += getattr(parts.data, "notes", ())
+    if first := reader.refused.get(cell.label):
+        left_out.append(f"not perturbable, the first of them: {first}")
+    missing = original.counts().get("missing", 0) + perturbed.counts().get("missing", 0)
+    asked = max(1, len(original) + len(perturbed))
+    state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"
+    reason = ""
+    if missing:
+        first = reader.lost.get(ORIGINAL) or reader.lost.get(cell.label, "")
+        then = "the same command asks them again" if state == "incomplete" else "max_missing allows that"
+        reason = f"{missing} of {asked} answers are missing ({first}); {then}"
+    used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
+    details = {
+        **comparison.details,
+        **reader.facts(),
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "usd": round(used.usd, 6),
+        "seconds": round(seconds, 3),
+        "hash": cell.hash,
+        "version": __version__,
+        "seed": parts.settings.seed,
+        "excluded": dict(excluded),
+    }
+    warnings = (*parts.notes, *frame, *left_out, *comparison.warnings)
+    if state == "incomplete":
+        warnings = (f"INCOMPLETE: {reason}", *warnings)
+    return replace(comparison, warnings=warnings, details=details), state, reason

@@ -1,0 +1,89 @@
+"""From a planned answer and its reply to the record that is scored and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from refadv_ablate.boxes import Box
+from refadv_ablate.running.plan import Planned
+from refadv_ablate.running.reading import Reader, added, score_of
+from refadv_ablate.types import Record, Reply, Request, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """The second turn of an answer that needed one; reply is None where none came."""
+
+    key: str
+    request: Request
+    reply: Reply | None
+
+
+def record(
+    planned: Planned,
+    reply: Reply | None,
+    further: Further | None,
+    failures: Mapping[str, str],
+    reader: Reader,
+) -> Record:
+    """The record of one planned answer; `further` is the second turn, where there was one.
+
+    A second turn that was never answered leaves the answer missing, not wrong: the next run asks it.
+    """
+    example, request = planned.perturbed.example, planned.request
+    blank = Record(
+        example_id=example.id,
+        image_key=example.image.key,
+        condition=planned.condition,
+        draw=planned.draw,
+        status=planned.perturbed.status,
+        expression=example.expression,
+        original_expression=planned.perturbed.original.expression,
+        target=example.target,
+        outcome="not_perturbable",
+        reason=planned.perturbed.reason,
+        category=example.category,
+        distractors=example.distractors,
+        negation=example.negation,
+        source=example.source,
+        split=example.split,
+        attributes=example.attributes,
+        trace=planned.perturbed.trace,
+        image_digest=reader.content(example.image),
+    )
+    if request is None:
+        return blank
+    if reply is None or (further is not None and further.reply is None):
+        key = further.key if further else planned.key
+        reason = failures.get(key, "it was not answered before the run stopped")
+        usage = reply.usage if reply else Usage()
+        return replace(blank, outcome="missing", reason=reason, size=example.image.size(), usage=usage)
+    return _answered(blank, request, reply, further, reader)
+
+
+def _answered(
+    blank: Record, request: Request, reply: Reply, further: Further | None, reader: Reader
+) -> Record:
+    usage = reply.usage
+    notes: tuple[str, ...] = ()
+    if further is not None and further.reply is not None:
+        usage = added(reply.usage, further.reply.usage)
+        request, reply = further.request, further.reply
+        notes = ("retried",)
+    reading = reader.read(request, reply)
+    answer = reading.answer
+    return replace(
+        blank,
+        outcome="box" if isinstance(answer, Box) else answer.kind,
+        predicted=answer if isinstance(answer, Box) else None,
+        iou=score_of(answer, blank.target),
+        reason="" if isinstance(answer, Box) else answer.reason,
+        n_boxes=reading.n_boxes,
+        notes=(*reading.notes, *notes),
+        size=reader.seen(request, reply).original,
+        text=reply.text,
+        reasoning=reply.reasoning,
+        usage=usage,
+        attempts=reply.attempts,
+    )
