@@ -16,6 +16,7 @@ from types import FrameType
 
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 
 PROGRAM = "refadv-ablate"
 COMMANDS = {
@@ -46,11 +47,13 @@ DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 a cell failed or is incomplete, 2 a mistake in the command, 130 stopped."""
     words = list(sys.argv[1:] if argv is None else argv)
+    learn_words(words)
+    mask_logs()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         return _dispatch(words)
     except UserError as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {censored(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: stopped; answers so far are kept, the same command goes on:", file=sys.stderr)
@@ -71,7 +74,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _command(words: Sequence[str]) -> str:
-    return shlex.join(["python", "-m", "refadv_ablate", *words])
+    return censored(shlex.join(["python", "-m", "refadv_ablate", *words]))
 
 
 def _dispatch(words: list[str]) -> int:
@@ -98,7 +101,8 @@ def _dispatch(words: list[str]) -> int:
     if {"-c", "--cfg"} & set(flags):
         from omegaconf import OmegaConf
 
-        print(OmegaConf.to_yaml(assets.compose(rest)), end="")
+        composed = OmegaConf.to_container(assets.compose(rest))
+        print(OmegaConf.to_yaml(OmegaConf.create(masked(composed))), end="")
         return 0
     return _sweep(rest, multirun, dry="--dry-run" in flags)
 

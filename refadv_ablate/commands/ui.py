@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.masking import censored
 from refadv_ablate.tracking.uri import database_file, tracking_uri
 
 
@@ -31,7 +32,7 @@ def serve(options: Mapping[str, Any], tracking: Mapping[str, Any]) -> int:
     """Starts `mlflow ui`; returns its exit status when it ends."""
     uri = tracking_uri(tracking.get("uri"), Path.cwd())
     if uri.startswith("http"):
-        print(f"MLflow is served already: {uri}")
+        print(f"MLflow is served already: {censored(uri)}")
         return 0
     path = database_file(uri)
     if path is not None and not path.is_file():

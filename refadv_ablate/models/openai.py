@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refadv_ablate.errors import BudgetReached, UserError
+from refadv_ablate.masking import masked
 from refadv_ablate.models.servers.budget import Budget
 from refadv_ablate.models.servers.calling import Call
 from refadv_ablate.models.servers.pace import Limit
@@ -84,7 +85,7 @@ class OpenAI:
             "checkpoint": self.spec.checkpoint,
             "served_name": self.option("served_name", self.spec.checkpoint),
             "revision": self.spec.revision,
-            "extra_body": dict(self.option("extra_body", {})),
+            "extra_body": masked(dict(self.option("extra_body", {}))),
             "image": [self.option("image_format", "png"), self.option("image_quality", 95)],
             "omit": sorted(self.option("omit", ())),
         }

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate import __version__
-from refadv_ablate.running.parts import Parts, masked
+from refadv_ablate.masking import masked
+from refadv_ablate.running.parts import Parts
 from refadv_ablate.running.sweep import State, slugify
 from refadv_ablate.seeding import digest
 from refadv_ablate.storage.jsonl import read_json, write_json

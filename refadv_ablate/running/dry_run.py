@@ -7,6 +7,7 @@ from itertools import product
 
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
+from refadv_ablate.masking import censored
 from refadv_ablate.running.job import Job
 
 
@@ -23,7 +24,7 @@ def list_cells(words: Sequence[str]) -> int:
         try:
             cells = Job.of(assets.compose(list(combination))).cells
         except UserError as error:  # such as data that isn't there yet
-            print(f"{'not ready':<11} {' '.join(combination)}: {error}")
+            print(censored(f"{'not ready':<11} {' '.join(combination)}: {error}"))
             lacking += 1
             continue
         for cell in cells:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.errors import UserError
+from refadv_ablate.masking import censored, masked
 from refadv_ablate.running.cells import Cell, cells_of
 from refadv_ablate.running.measure import measure
-from refadv_ablate.running.parts import Parts, masked, parts_of
+from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.sweep import CellState, State, Sweep
 from refadv_ablate.storage.records import dump, load
 from refadv_ablate.types import Comparison
@@ -84,10 +85,10 @@ class Job:
         """Writes down why the cells have no result, so that none says "running" for ever."""
         stopped = isinstance(error, KeyboardInterrupt)
         state: State = "stopped" if stopped else "failed"
-        reason = STOPPED if stopped else " ".join(str(error).split()) or type(error).__name__
+        reason = STOPPED if stopped else censored(" ".join(str(error).split())) or type(error).__name__
         trace = "" if stopped or isinstance(error, UserError) else "".join(traceback.format_exception(error))
         for cell in cells:
-            cell.write_state(state, reason, trace)
+            cell.write_state(state, reason, censored(trace))
             sweep.put(self._cell_state(cell, state, reason, runs[cell.label]))
         if cells:
             error.add_note(REPORTED)

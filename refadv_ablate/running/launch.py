@@ -16,6 +16,7 @@ from typing import Any
 
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError
+from refadv_ablate.masking import censored, hidden, mask_logs, told
 from refadv_ablate.running import gpus, loaded_model, stop_with_launcher
 from refadv_ablate.running.dry_run import list_cells
 from refadv_ablate.running.finish import finish
@@ -23,7 +24,6 @@ from refadv_ablate.running.job import REPORTED, STOPPED, Job, stop_rest
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.running.sweep import VARIABLE, CellState, Sweep
 from refadv_ablate.seeding import digest
-from refadv_ablate.tracking.metrics import censored
 
 
 def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
@@ -44,13 +44,12 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
 def _run(config: Any, job: Job | None, words: Sequence[str], command: str, sweep: Sweep, tracker: Any) -> int:
     """Runs the job, or without one the jobs of a multirun, under one parent run of the log."""
     parent = tracker.open_sweep(
-        " ".join(words) or "default", {"command": command, "sweep": sweep.folder.name}
+        censored(" ".join(words)) or "default", {"command": command, "sweep": sweep.folder.name}
     )
     started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     process = {"parent": parent, "multirun": job is None, "pid": os.getpid()}
     chosen = {"version": __version__, "seed": config.seed, "started": started, "pages": config.pages}
-    told = [censored(word) for word in words]
-    sweep.begin(told, censored(command), {**process, **chosen, **versions()})
+    sweep.begin([censored(word) for word in words], censored(command), {**process, **chosen, **versions()})
     whole = True
     try:
         if job is None:
@@ -62,7 +61,7 @@ def _run(config: Any, job: Job | None, words: Sequence[str], command: str, sweep
         tracker.kill(parent, STOPPED)
         raise
     except Exception as error:
-        tracker.fail_cell(parent, str(error) or type(error).__name__)
+        tracker.fail_cell(parent, censored(str(error)) or type(error).__name__)
         raise
     finally:
         loaded_model.release()
@@ -104,7 +103,7 @@ def _hydra(words: Sequence[str]) -> bool:
     """
     import hydra
 
-    sys.argv = [sys.argv[0], "-m", *_models_first(words)]
+    sys.argv = [sys.argv[0], "-m", *hidden(_models_first(words))]  # Hydra writes them down
     job = hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(
         task
     )
@@ -130,6 +129,7 @@ def task(config: Any) -> None:
     sweep = Sweep.inherited()
     if sweep is None:
         raise UserError(f"this job doesn't know its sweep: ${VARIABLE} must reach the worker processes")
+    mask_logs()
     facts = sweep.facts()
     stop_with_launcher.end_with(facts["pid"])
     try:
@@ -148,12 +148,12 @@ def _note_failure(sweep: Sweep, config: Any, error: Exception) -> None:
     """Writes down a failure that no cell has reported, such as data that can't be read."""
     from hydra.core.hydra_config import HydraConfig
 
-    reason = " ".join(str(error).split()) or type(error).__name__
-    words = list(HydraConfig.get().overrides.task)
+    reason = censored(" ".join(str(error).split())) or type(error).__name__
+    words = [told(word) for word in HydraConfig.get().overrides.task]
     key = digest(words)
     if not isinstance(error, UserError):
         path = sweep.folder / f"failure-{key[:8]}.txt"
-        path.write_text(traceback.format_exc(), encoding="utf-8")
+        path.write_text(censored(traceback.format_exc()), encoding="utf-8")
         reason += f" (traceback in {path})"
     elif REPORTED in getattr(error, "__notes__", ()):
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from refadv_ablate import assets
-from refadv_ablate.running.parts import Parts, masked
+from refadv_ablate.masking import masked
+from refadv_ablate.running.parts import Parts
 from refadv_ablate.seeding import digest
 from refadv_ablate.types import Model
 

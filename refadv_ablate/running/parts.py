@@ -13,6 +13,7 @@ from typing import Any
 
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
+from refadv_ablate.masking import learn
 from refadv_ablate.prompting import prompts, protocol
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.types import Data, ModelSpec, Operator
@@ -38,6 +39,7 @@ def parts_of(config: Any) -> Parts:
     """Builds everything but the model itself; every mistake is a UserError."""
     whole = assets.plain(config)
     refuse_secrets(whole)
+    learn(whole)
     settings = Settings.of(whole)
     model = dict(whole["model"])
     engine = model.pop("engine", None) or whole["backend"]
@@ -65,12 +67,3 @@ def refuse_secrets(config: Any, where: str = "") -> None:
                 raise UserError(
                     f"{where} holds the value of ${name}; leave it out, it is read from the environment"
                 )
-
-
-def masked(config: Any) -> Any:
-    """The config with passwords inside URLs replaced by ***."""
-    if isinstance(config, Mapping):
-        return {key: masked(value) for key, value in config.items()}
-    if isinstance(config, list):
-        return [masked(value) for value in config]
-    return re.sub(r"(://[^:/@\s]+):[^@/\s]+@", r"\1:***@", config) if isinstance(config, str) else config

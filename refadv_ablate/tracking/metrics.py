@@ -7,22 +7,23 @@ Names keep to letters, digits, underscore, dot, dash and slash, which every trac
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from refadv_ablate.masking import censored, secrets
 from refadv_ablate.statistics.formatting import UNREAD, p_value, points, with_interval
 from refadv_ablate.tracking.interface import CellInfo
 from refadv_ablate.types import METRICS, Comparison, Delta, Json
+
+__all__ = ["censored", "secrets"]
 
 MAX_PARENT_DELTAS = 100
 """Cells whose Δ a sweep's own run repeats; a larger sweep has them in its table."""
 LIMIT_SHOWN = 500
 """Characters of a parameter; trackers cut longer ones silently."""
 _WORDS = {"@": "_at_", "+": "_plus", "%": "_percent", "=": "_eq_", "<": "_lt_", ">": "_gt_", "&": "_and_"}
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────────────
@@ -270,18 +271,3 @@ def html(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]],
     if failures:
         parts.append(f"<h1>{len(failures)} failed</h1>{grid(('cell', 'reason'), failures, 9)}")
     return "".join(parts) + "</html>\n"
-
-
-# ── secrets ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def secrets() -> list[str]:
-    """Values of environment variables that are named like secrets; they are never logged."""
-    return [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= 8]
-
-
-def censored(text: str) -> str:
-    """The text without secrets and without passwords inside URLs."""
-    for secret in secrets():
-        text = text.replace(secret, "***")
-    return re.sub(r"(://[^:/@\s]+):[^@/\s]+@", r"\1:***@", text)

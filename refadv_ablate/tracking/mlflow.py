@@ -27,7 +27,7 @@ from refadv_ablate.errors import UserError
 from refadv_ablate.seeding import canonical, digest
 from refadv_ablate.storage.jsonl import read_json, write_json
 from refadv_ablate.tracking import metrics as logged
-from refadv_ablate.tracking import uploads
+from refadv_ablate.tracking import sqlite_file, uploads
 from refadv_ablate.tracking.interface import CellInfo, NoTracker, Tracker
 from refadv_ablate.tracking.uri import database_file, tracking_uri
 from refadv_ablate.types import Comparison
@@ -67,6 +67,33 @@ class _Patient:
         return call
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """MLflow as it is wanted here: no calls home, no long retries, no log lines and warnings of its own."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
+    for name in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # on newer SQLAlchemy
+        yield
+
+
+def _make_tables(path: Path) -> None:
+    """All of MLflow's tables in a new SQLite file, closed when it returns."""
+    import sqlalchemy
+
+    with _quiet():
+        from mlflow.store.db.utils import _initialize_tables
+
+        engine = sqlalchemy.create_engine(sqlalchemy.URL.create("sqlite", database=str(path)))
+        try:
+            _initialize_tables(engine)
+        finally:
+            engine.dispose()
+
+
 @dataclass
 class MlflowTracker:
     """Logs to MLflow; the fields are the keys of conf/tracking/mlflow.yaml."""
@@ -85,13 +112,7 @@ class MlflowTracker:
     @cached_property
     def client(self) -> Any:
         """MLflow's client on the resolved URI, in none of MLflow's global state."""
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would call home
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
-        for name in ("alembic", "mlflow.store.db.utils"):
-            logging.getLogger(name).setLevel(logging.WARNING)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own, on newer SQLAlchemy
+        with _quiet():
             from mlflow import MlflowClient
 
             return _Patient(MlflowClient(tracking_uri=self.resolved))
@@ -113,6 +134,8 @@ class MlflowTracker:
         path = database_file(self.resolved)
         try:
             with self._creation(path):
+                if path is not None:
+                    sqlite_file.ensure(path, _make_tables)
                 self._make_experiment(path)
         except UserError:
             raise

@@ -9,9 +9,11 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage import records
 from refadv_ablate.storage.jsonl import write_json
-from refadv_ablate.tracking import metrics
+from refadv_ablate.tracking import metrics, mlflow, sqlite_file
 from refadv_ablate.tracking.interface import CellInfo, NoTracker
 from refadv_ablate.tracking.log_again import log_folder
 from refadv_ablate.tracking.mlflow import LAUNCH, MlflowTracker
@@ -613,3 +615,61 @@ def test_importing_the_tracker_imports_no_mlflow() -> None:
 
 def test_the_log_of_migrations_is_quiet(tracker: MlflowTracker) -> None:
     assert logging.getLogger("alembic").level == logging.WARNING
+
+
+# ── a log that was never finished ───────────────────────────────────────────────────────────────
+
+
+def tables(path: Path, keep: int) -> None:
+    """Leaves the first tables of a whole database, as a kill among MLflow's migrations does."""
+    with closing(sqlite3.connect(path)) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        connection.execute("DELETE FROM experiments")
+        connection.execute("DELETE FROM alembic_version")
+        for name in names[keep:]:
+            connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+        connection.commit()
+
+
+@pytest.mark.parametrize("keep", [0, 1, 5, 1000])
+def test_a_half_made_database_without_experiments_is_replaced(
+    here: Path, template: Path, keep: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mlflow, "_make_tables", lambda path: shutil.copyfile(template, path))
+    tables(here / "mlflow.db", keep)
+    (here / ".mlflow.db.part").write_bytes(b"left by a process that was killed")
+    (here / "mlflow.db-journal").write_bytes(b"")
+    tracker = MlflowTracker(launch_dir=here)
+    tracker.prepare()
+    assert tracker.open_sweep("a sweep", {"sweep": "s"})
+    assert {p.name for p in here.iterdir()} == {"mlflow.db", "mlflow.db.lock"}
+
+
+def test_a_database_with_experiments_is_never_replaced(here: Path) -> None:
+    with closing(sqlite3.connect(here / "mlflow.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'an-older-one'")
+        connection.commit()
+    before = (here / "mlflow.db").read_bytes()
+    with pytest.raises(UserError, match="can't be used"):
+        MlflowTracker(launch_dir=here).prepare()
+    assert (here / "mlflow.db").read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv(LAUNCH, str(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+        connection.commit()
+    with pytest.raises(UserError, match="database of another program"):
+        MlflowTracker(launch_dir=tmp_path).prepare()
+
+
+def test_a_build_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    def build(path: Path) -> None:
+        path.write_bytes(b"half of it")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sqlite_file.ensure(tmp_path / "mlflow.db", build)
+    assert list(tmp_path.iterdir()) == []

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
+from refadv_ablate.masking import MASK, SHORTEST, censored
 from refadv_ablate.models.servers.completion import reply_of
 from refadv_ablate.models.servers.pace import Pace
 from refadv_ablate.models.servers.retrying import Backoff, Failure, judge
@@ -250,9 +251,8 @@ class Call:
 
     def _without_key(self, failure: Failure) -> Failure:
         """Some servers repeat the key that they refuse."""
-        if len(self.key) < 8 or self.key not in failure.reason:
-            return failure
-        return replace(failure, reason=failure.reason.replace(self.key, "***"))
+        reason = failure.reason.replace(self.key, MASK) if len(self.key) >= SHORTEST else failure.reason
+        return replace(failure, reason=censored(reason))
 
     def _lenient(self, failure: Failure) -> Failure:
         """A 403 among answers is about its request: gateways moderate what they are asked."""
