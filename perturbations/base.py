@@ -17,6 +17,8 @@ class Single:
 
     repeat: ClassVar[bool] = False
     """True for the noise-floor arm: the same request is asked again, past the store."""
+    keeps_text: ClassVar[bool] = False
+    """True for arms that mean to leave every expression as it is: Δ is their noise, not an effect."""
     version: ClassVar[int] = 1
     """Raised when the same example and generator would give another text."""
     not_identity: ClassVar[frozenset[str]] = frozenset()

@@ -33,6 +33,8 @@ class Fixed(Single):
 class Identity(Single):
     """The expression as it is: the original condition is an operator like any other."""
 
+    keeps_text: ClassVar[bool] = True
+
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
         """Always unchanged."""
         return result(example, example.expression)
@@ -44,6 +46,7 @@ class Repeat(Single):
     deterministic. `n` repetitions are asked as draws."""
 
     repeat: ClassVar[bool] = True
+    keeps_text: ClassVar[bool] = True
     not_identity: ClassVar[frozenset[str]] = frozenset({"n"})
 
     n: int = 1

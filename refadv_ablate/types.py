@@ -363,6 +363,10 @@ class Estimate:
     images: int
     method: str = ""
     note: str = ""
+    effective: float | None = None
+    """Images of one size that would weigh as these do, (Σs)²/Σs² over the examples on each."""
+    df: float | None = None
+    """Degrees of freedom of the interval."""
 
 
 @dataclass(frozen=True, slots=True)

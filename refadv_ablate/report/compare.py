@@ -90,6 +90,7 @@ def _compare(a: Cell, b: Cell, condition: str, seed: int, n_boot: int) -> Compar
         slices=slices,
         seed=seed,
         n_boot=n_boot,
+        perturbs=False,
     )
     if len(arms[0]) == len(arms[1]):
         return found

@@ -135,6 +135,7 @@ def _compare(
         slices=parts.settings.slices,
         metrics=parts.settings.metrics,
         seed=parts.settings.seed,
+        details={**reader.facts(), "keeps_text": getattr(parts.operators[cell.label], "keeps_text", False)},
     )
     frame = [
         text
@@ -158,7 +159,6 @@ def _compare(
     used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,
-        **reader.facts(),
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "usd": round(used.usd, 6),

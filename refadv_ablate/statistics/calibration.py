@@ -10,7 +10,8 @@ import numpy as np
 
 from refadv_ablate.boxes import Floats
 from refadv_ablate.seeding import generator
-from refadv_ablate.statistics import comparison, inference, power
+from refadv_ablate.statistics import inference, power
+from refadv_ablate.statistics.estimates import difference
 from refadv_ablate.statistics.inference import Clusters
 from refadv_ablate.statistics.simulation import Design, correlations, experiments
 from refadv_ablate.types import Estimate
@@ -71,7 +72,7 @@ def calibration(design: Design, times: int, seed: int) -> Calibration:
     flips = _rng(seed, "flips", design)
     held = naive_held = rejected = 0
     for run in experiments(design, times, rng):
-        held += _holds(comparison.difference(run.change, run.image), design.delta)
+        held += _holds(difference(run.change, run.image), design.delta)
         low, high = naive_interval(run.change)
         naive_held += low <= design.delta <= high
         if design.delta == 0:
@@ -102,7 +103,7 @@ def promises(deltas: Sequence[float], times: int, seed: int, per_image: float = 
         assert n is not None, "a fall smaller than the baseline can be found"
         planned = replace(design, images=plan.with_n(n).images)
         found = sum(
-            (estimate := comparison.difference(run.change, run.image)).high is not None and estimate.high < 0
+            (estimate := difference(run.change, run.image)).high is not None and estimate.high < 0
             for run in experiments(planned, times, _rng(seed, "promises", planned))
         )
         yield Promise(delta, n, planned.images, found / times)

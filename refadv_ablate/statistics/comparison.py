@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,11 @@ from refadv_ablate.parsing.scoring import Arm, Columns, Mask
 from refadv_ablate.parsing.scoring import metric as metric_of
 from refadv_ablate.seeding import generator
 from refadv_ablate.statistics import inference, slices
+from refadv_ablate.statistics.estimates import difference, fraction
 from refadv_ablate.statistics.inference import Clusters
-from refadv_ablate.statistics.warnings import GREY_BELOW, WARN_BELOW, warnings
-from refadv_ablate.types import METRICS, Comparison, Delta, Estimate, Slice
+from refadv_ablate.statistics.missing_answers import account
+from refadv_ablate.statistics.warnings import GREY_BELOW, WARN_BELOW, all_unchanged, warnings
+from refadv_ablate.types import EMPTY, METRICS, Comparison, Delta, Estimate, Json, Slice
 
 DEFAULT_FLIPS = 10_000
 
@@ -64,15 +65,21 @@ def compare(
     seed: int = 0,
     n_boot: int = 10_000,
     metrics: Sequence[str] = METRICS,
+    perturbs: bool = True,
+    details: Mapping[str, Json] = EMPTY,
 ) -> Comparison:
     """Original against perturbed on the examples answered in both.
 
     Unparsed answers are misses in `deltas` and left out of `parsed_only`. `n_boot` resamples check the
-    interval (0: no check). `slices` name attributes. Raises UserError for an unknown metric or attribute.
+    interval (0: no check). `slices` name attributes. `perturbs`: the second arm was asked other words; then
+    no test is made where every text is the original one. `details` are kept, and a chance level in them is
+    minded. Raises UserError for an unknown metric or attribute.
     """
     before, after = original.columns(), perturbed.columns()
     pairs = _pair(before.where(before.answered), after.where(after.answered), metrics)
     parsed = _pair(before.where(before.parsed), after.where(after.parsed), metrics)
+    counts = {"original": original.counts(), "perturbed": perturbed.counts()}
+    tested = not (perturbs and all_unchanged(counts["perturbed"]))
     result = Comparison(
         model=model,
         data=data,
@@ -81,12 +88,13 @@ def compare(
         planned=planned,
         paired=len(pairs.example),
         images=len(np.unique(pairs.image)),
-        deltas=_deltas(pairs, seed, n_boot, "all"),
-        parsed_only=_deltas(parsed, seed, n_boot, "parsed"),
-        counts={"original": original.counts(), "perturbed": perturbed.counts()},
+        deltas=_deltas(pairs, seed, n_boot, "all", tested),
+        parsed_only=_deltas(parsed, seed, n_boot, "parsed", tested),
+        counts=counts,
         slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
+        details={**account(before, after, planned), **details},
     )
-    return replace(result, warnings=warnings(result))
+    return replace(result, warnings=warnings(result, perturbs))
 
 
 def accuracy(
@@ -171,48 +179,14 @@ def _pair(before: Columns, after: Columns, metrics: Sequence[str]) -> Pairs:
 # ── estimates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def fraction(values: Floats, images: NDArray[Any]) -> Estimate:
-    """Mean of values in 0…1 with its interval: Wilson for hits on one example per image, else cluster t."""
-    if not len(values):
-        return Estimate(None, None, None, 0, 0, note="no examples")
-    clusters = Clusters.of(values, images)
-    one = Estimate(clusters.mean, None, None, clusters.n, clusters.count)
-    if clusters.count < 2:
-        return replace(one, note="one image: no interval")
-    if clusters.count == clusters.n and bool(np.all((values == 0) | (values == 1))):
-        low, high = inference.wilson_interval(clusters.mean, clusters.n)
-        return replace(one, low=low, high=high, method="Wilson")
-    if clusters.standard_error() == 0:
-        # no spread was seen, as at 0% or 100%: the images count as independent cases
-        low, high = inference.wilson_interval(min(1.0, max(0.0, clusters.mean)), clusters.count)
-        return replace(one, low=low, high=high, method="Wilson over images")
-    low, high = inference.t_interval(clusters)
-    return replace(one, low=max(0.0, low), high=min(1.0, high), method="cluster t")
-
-
-def difference(values: Floats, images: NDArray[Any]) -> Estimate:
-    """Mean of differences in −1…1 with the cluster-robust t interval over images."""
-    if not len(values):
-        return Estimate(None, None, None, 0, 0, note="no examples answered in both conditions")
-    clusters = Clusters.of(values, images)
-    one = Estimate(clusters.mean, None, None, clusters.n, clusters.count)
-    if not np.any(values):
-        bound = inference.rule_of_three(clusters.count)
-        note = f"no discordant pairs: at 95% confidence fewer than {bound:.1%} of images have one"
-        return replace(one, note=note)
-    if clusters.count < 2:
-        return replace(one, note="one image: no interval")
-    if clusters.standard_error() == 0:
-        return replace(one, note="every example changed by the same amount: no interval")
-    low, high = inference.t_interval(clusters)
-    return replace(one, low=max(-1.0, low), high=min(1.0, high), method="cluster t")
-
-
-def _deltas(pairs: Pairs, seed: int, n_boot: int, label: str) -> dict[str, Delta]:
-    return {
+def _deltas(pairs: Pairs, seed: int, n_boot: int, label: str, tested: bool = True) -> dict[str, Delta]:
+    found = {
         name: _delta(name, pairs, np.random.default_rng(_bits(seed, label, name)), n_boot)
         for name in pairs.original
     }
+    if tested:
+        return found
+    return {name: replace(delta, p=None, p_mcnemar=None) for name, delta in found.items()}
 
 
 def _bits(seed: int, *parts: str) -> int:
@@ -275,10 +249,14 @@ def _draw_sd(draws: Floats, before: Floats) -> float | None:
 
 
 def _note(delta: Estimate) -> str:
-    if 0 < delta.images < GREY_BELOW:
-        few = f"only {delta.images} images: too few to conclude from"
-    elif 0 < delta.images < WARN_BELOW:
-        few = f"only {delta.images} images: the interval may be too narrow"
+    number = delta.images if delta.effective is None else delta.effective
+    images = f"only {delta.images} images"
+    if round(number, 1) < delta.images:
+        images = f"{delta.images} images that weigh as {number:.1f}"
+    if 0 < number < GREY_BELOW:
+        few = f"{images}: too few to conclude from"
+    elif 0 < number < WARN_BELOW:
+        few = f"{images}: the interval may be too narrow"
     else:
         few = ""
     return "; ".join(filter(None, (delta.note, few)))

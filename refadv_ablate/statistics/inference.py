@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Floats
+from refadv_ablate.statistics.tails import sign_flip_tail
 
 CONFIDENCE = 0.95
 EXACT_UP_TO = 13
 """Sign flips of so many clusters that differ are all enumerated (8,192)."""
+ENOUGH_BEYOND = 10
+"""Drawn flips beyond the data from which on their share is a fair p."""
 _RARE = 8
 """Kinds of clusters that occur no more often are drawn one by one: that is quicker than a binomial."""
 _CHUNK = 4_000_000
@@ -60,26 +63,46 @@ class Clusters:
         """Mean over examples; the caller sees to it that there are some."""
         return float(self.sums.sum() / self.sizes.sum())
 
-    def standard_error(self) -> float:
-        """Cluster-robust, with the C/(C−1) correction; NaN for fewer than two clusters.
+    @property
+    def effective(self) -> float:
+        """(Σs)²/Σs²: how many images of one size weigh as these do."""
+        squares = float(self.sizes @ self.sizes)
+        return self.n**2 / squares if squares else 0.0
 
-        Equals that of a regression on a constant with clustered covariance and small-sample correction.
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the standard error; equal sizes: images less one."""
+        return max(1.0, self.effective - 1)
+
+    def left_out(self) -> Floats:
+        """The mean without each image in turn, shape (count,)."""
+        rest = np.maximum(self.n - self.sizes, 1)
+        return np.asarray((self.sums.sum() - self.sums) / rest, np.float64)
+
+    def standard_error(self) -> float:
+        """Jackknife over images; NaN for fewer than two.
+
+        With images of one size it equals the cluster-robust error of a regression on a constant with the
+        C/(C−1) correction. Where an image holds many of the examples that one is too small, since the mean
+        follows the image; leaving each image out shows how far (MacKinnon, Nielsen and Webb 2023, CV3).
         """
-        if self.count < 2:
-            return math.nan
-        residual = self.sums - self.sizes * self.mean
-        correction = self.count / (self.count - 1)
-        error = math.sqrt(correction * float(residual @ residual)) / self.n
-        return 0.0 if error < 1e-12 else error
+        return jackknife_error(self.left_out(), self.mean) if self.count > 1 else math.nan
+
+
+def jackknife_error(left_out: Floats, whole: float) -> float:
+    """Standard error of a statistic from its values without each image in turn."""
+    apart = left_out - whole
+    error = math.sqrt((len(apart) - 1) / len(apart) * float(apart @ apart))
+    return 0.0 if error < 1e-12 else error
 
 
 def t_interval(clusters: Clusters) -> tuple[float, float]:
-    """Mean ± t · cluster-robust standard error, with count − 1 degrees of freedom."""
-    half = t_quantile(clusters.count - 1) * clusters.standard_error()
+    """Mean ± t · jackknife error, its degrees of freedom from the effective number of images."""
+    half = t_quantile(clusters.df) * clusters.standard_error()
     return clusters.mean - half, clusters.mean + half
 
 
-def t_quantile(df: int, confidence: float = CONFIDENCE) -> float:
+def t_quantile(df: float, confidence: float = CONFIDENCE) -> float:
     """Two-sided quantile of Student's t."""
     from scipy.special import stdtrit
 
@@ -93,15 +116,18 @@ def normal_quantile(p: float) -> float:
     return NormalDist().inv_cdf(p)
 
 
-def wilson_interval(p: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Score interval of a fraction p of n independent cases; never of zero width."""
-    z2 = normal_quantile((1 + confidence) / 2) ** 2
+def wilson_interval(p: float, n: float, *, quantile: float | None = None) -> tuple[float, float]:
+    """95% score interval of a fraction p of n independent cases; never of zero width.
+
+    `quantile` replaces the normal one, such as by Student's.
+    """
+    z2 = (quantile or normal_quantile((1 + CONFIDENCE) / 2)) ** 2
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def rule_of_three(n: int, confidence: float = CONFIDENCE) -> float:
+def rule_of_three(n: float, confidence: float = CONFIDENCE) -> float:
     """Upper bound of a rate that was seen in none of n independent cases (exact binomial)."""
     return float(1.0 - (1.0 - confidence) ** (1.0 / n))
 
@@ -169,7 +195,8 @@ def sign_flip_p(clusters: Clusters, rng: np.random.Generator, n_flips: int) -> f
     clusters aren't symmetric about 0 and, where sizes vary, breaks the ties that would make it timid.
     Flips as far out as the data count half (mid-p): a difference of hits lies on a lattice, and whole
     ties would make a test at 5% reject 3% (Fagerland, Lydersen and Laake 2013, on McNemar's test).
-    With few clusters that differ all flips are enumerated. No difference at all: 1.
+    With few clusters that differ all flips are enumerated; where hardly any of those drawn reach as far
+    as the data, the tail is computed instead (`tails.sign_flip_tail`). No difference at all: 1.
     """
     differs = np.abs(clusters.sums) > 1e-12
     sums, sizes = clusters.sums[differs], clusters.sizes[differs]
@@ -187,7 +214,9 @@ def sign_flip_p(clusters: Clusters, rng: np.random.Generator, n_flips: int) -> f
     ties = float(np.sum(t >= observed * (1 - 1e-9))) - further
     if len(sums) <= EXACT_UP_TO:
         return (further + ties / 2) / len(t)
-    return (1 + further + ties / 2) / (n_flips + 1)
+    drawn = (1 + further + ties / 2) / (n_flips + 1)
+    # where next to no flip reaches as far, drawing has a floor that a large family lifts above 5%
+    return drawn if further + ties >= ENOUGH_BEYOND else min(drawn, sign_flip_tail(sums))
 
 
 def _t_squared(flipped: Floats, weighted: Floats, n: int, squares: float, size_squares: float) -> Floats:

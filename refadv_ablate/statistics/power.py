@@ -112,7 +112,7 @@ def from_pilot(found: Delta, where: str) -> Plan:
     if delta.low is None or delta.high is None or found.original.value is None:
         raise UserError(f"The pilot {where} has no interval for Δ ({found.note}): give baseline=… instead.")
     width = delta.high - delta.low
-    error = width / 2 / inference.t_quantile(delta.images - 1)
+    error = width / 2 / inference.t_quantile(delta.df or delta.images - 1)
     accuracy = min(1 - 1e-9, max(1e-9, found.original.value))
     return Plan(n=delta.n, images=delta.images, baseline=accuracy, scatter=error**2 * delta.n)
 

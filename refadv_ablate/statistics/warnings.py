@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from refadv_ablate.parsing.scoring import rates
+from refadv_ablate.statistics import verdicts
+from refadv_ablate.statistics.formatting import interval, points
 from refadv_ablate.types import Comparison, Delta
 
 GREY_BELOW = 10
 """With fewer images a part is shown grey: too few to say anything."""
+UNREAD_FROM = 0.05
+"""Share of answers without a box from which on Acc is visibly lowered by them; 50%: it says little else."""
 MOSTLY = 0.5
-"""Share of answers without a box from which on Acc says nothing of grounding."""
-UNCHANGED_FROM = 0.01
+UNCHANGED_FROM = 0.05
 """Share of texts left as they were from which on Δ is visibly diluted."""
+APART = 0.2
+"""Part of Δ that a difference in unread answers may reach before it is told."""
 WARN_BELOW = 40
-"""With fewer images cluster-robust intervals tend to be too narrow."""
+"""With fewer effective images cluster-robust intervals tend to be too narrow."""
 
 
-def warnings(result: Comparison) -> tuple[str, ...]:
-    """One sentence each; none for a result that can be read as it is."""
+def warnings(result: Comparison, perturbs: bool = True) -> tuple[str, ...]:
+    """One sentence each; none for a result that can be read as it is.
+
+    `perturbs`: the second arm was asked other words than the first.
+    """
     found = [
+        _nothing_to_lose(result),
         _coverage(result),
-        _mostly_unread(result),
+        *_missing(result),
+        _unread(result),
         _few_images(result),
         _unparsed(result),
-        _unchanged(result),
+        _unchanged(result) if perturbs else "",
     ]
     found += [_sign(name, result) for name in result.deltas]
+    found += [verdicts.disagreement(delta) for delta in result.deltas.values()]
     found += [_disagreement(delta) for delta in result.deltas.values()]
     return tuple(filter(None, found))
 
 
+def all_unchanged(counts: Mapping[str, int]) -> bool:
+    """Whether every text of an arm is the original one: identity, repeat, or an operator that did nothing."""
+    return 0 < counts.get("answers", 0) == counts.get("unchanged", 0)
+
+
+def _nothing_to_lose(result: Comparison) -> str:
+    """At the floor Δ 0 is no robustness."""
+    delta = result.deltas.get("acc50")
+    if delta is None or delta.original.value is None:
+        return ""
+    value, low, high = delta.original.value, delta.original.low, delta.original.high
+    chance = result.details.get("chance_acc50")
+    if value == 0:
+        return "Original accuracy is 0: Δ has nothing to lose and says nothing of robustness."
+    if isinstance(chance, int | float) and low is not None and high is not None and low <= chance:
+        return (
+            f"Original accuracy {points(value)} {interval(delta.original)} can't be told from chance "
+            f"({points(chance)}): Δ has nothing to lose and says nothing of robustness."
+        )
+    return ""
+
+
 def _coverage(result: Comparison) -> str:
-    if result.paired >= result.planned:
+    planned, came = result.details.get("answers_planned"), result.details.get("answers")
+    if result.paired >= result.planned and (planned is None or planned == came):
         return ""
     missing = " and ".join(
         f"{counts['missing']} in the {arm} condition"
@@ -41,20 +77,60 @@ def _coverage(result: Comparison) -> str:
     reasons = [f"never answered: {missing}"] if missing else []
     reasons += [f"not perturbable: {impossible}"] if impossible else []
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"{result.paired} of {result.planned} planned examples are paired{why}; the rest is in no number."
+    answers = "" if planned is None or came is None else f"; {came:,} of {planned:,} planned answers came"
+    rest = "the rest is in no number"
+    if result.paired >= result.planned:
+        rest = "examples with a part of their draws count by the draws that came"
+    return f"{result.paired} of {result.planned} planned examples are paired{why}{answers}; {rest}."
+
+
+def _missing(result: Comparison) -> Iterator[str]:
+    """Answers that fail are seldom a random part: bounds, and who they were."""
+    bounds = result.details.get("worst_case")
+    delta = result.deltas.get("acc50")
+    if not bounds or delta is None or delta.delta.value is None:
+        return
+    arms = {arm: _lacking(counts) for arm, counts in result.counts.items()}
+    unequal = abs(arms["original"] - arms["perturbed"]) > 0.01
+    shares = " and ".join(f"{share:.1%} ({arm})" for arm, share in arms.items())
+    yield (
+        f"Answers lacking: {shares}. Had they come, Δ {points(delta.delta.value, signed=True)} could lie "
+        f"anywhere from {points(bounds[0], signed=True)} to {points(bounds[1], signed=True)}"
+        + (": the arms differ, so Δ may be biased." if unequal else ".")
+    )
+    groups = result.details.get("left_out") or {}
+    inside, outside = groups.get("inside", {}), groups.get("outside", {})
+    if inside.get("original") is not None and outside.get("original") is not None:
+        yield (
+            f"Original accuracy of the {outside['n']:,} examples that are left out or lack draws is "
+            f"{points(outside['original'])}, of the other {inside['n']:,} {points(inside['original'])}."
+        )
+
+
+def _lacking(counts: Mapping[str, int]) -> float:
+    lost = counts.get("missing", 0) + counts.get("not_perturbable", 0)
+    return lost / counts["answers"] if counts.get("answers") else 0.0
 
 
 def _few_images(result: Comparison) -> str:
-    if not 0 < result.images < WARN_BELOW:
+    delta = result.deltas.get("acc50") or next(iter(result.deltas.values()), None)
+    effective = result.images if delta is None else delta.delta.effective or result.images
+    if not 0 < effective < WARN_BELOW:
         return ""
     images = "1 image" if result.images == 1 else f"{result.images} images"
+    if round(effective, 1) < result.images:
+        return (
+            f"{images} hold examples so unequally that they weigh as {effective:.1f} of one size (effective "
+            f"number): cluster-robust intervals may be too narrow below {WARN_BELOW}."
+        )
     return f"Only {images}: cluster-robust intervals may be too narrow below {WARN_BELOW}."
 
 
-def _mostly_unread(result: Comparison) -> str:
-    """A run whose answers can't be read scores near 0, which says nothing of grounding."""
+def _unread(result: Comparison) -> str:
+    """Answers that can't be read lower both conditions alike: Δ 0 hides them."""
     arms = {arm: rates(counts) for arm, counts in result.counts.items()}
-    if all((rate["parse_failure"] or 0.0) < MOSTLY for rate in arms.values()):
+    worst = max(rate["parse_failure"] or 0.0 for rate in arms.values())
+    if worst < UNREAD_FROM:
         return ""
     kinds = {
         kind: sum(counts.get(kind, 0) for counts in result.counts.values())
@@ -62,15 +138,22 @@ def _mostly_unread(result: Comparison) -> str:
     }
     told = ", ".join(f"{kind}: {n}" for kind, n in kinds.items() if n)
     hint = "look at the answers in predictions.jsonl"
-    if any((rate["truncated"] or 0.0) >= MOSTLY for rate in arms.values()):
+    if kinds["truncated"] * 2 >= sum(kinds.values()):
         hint = "raise model.sampling.max_new_tokens"
     shares = " and ".join(f"{rate['parse_failure'] or 0.0:.0%} ({arm})" for arm, rate in arms.items())
-    return f"Most answers hold no box that can be read: {shares}; {told}. Acc measures this first: {hint}."
+    if worst >= MOSTLY:
+        return (
+            f"Most answers hold no box that can be read: {shares}; {told}. Acc measures this first: {hint}."
+        )
+    return f"Answers hold no box that can be read: {shares}; {told}. They count as misses: {hint}."
 
 
 def _unparsed(result: Comparison) -> str:
+    """A difference of format is measured against Δ, not by its own size alone."""
     before, after = (rates(result.counts[arm])["parse_failure"] or 0.0 for arm in ("original", "perturbed"))
-    if abs(after - before) < 0.05:
+    delta = result.deltas.get("acc50")
+    size = abs(delta.delta.value) if delta and delta.delta.value is not None else 0.0
+    if abs(after - before) < min(UNREAD_FROM, max(0.005, APART * size)):
         return ""
     return (
         f"Answers without a box: {before:.1%} in the original and {after:.1%} in the perturbed condition; "
@@ -79,10 +162,17 @@ def _unparsed(result: Comparison) -> str:
 
 
 def _unchanged(result: Comparison) -> str:
-    """Not for operators that leave every text as it is: identity and repeat."""
+    """Δ over texts that are the same is no evidence. Not for operators that mean to change nothing."""
     counts = result.counts["perturbed"]
     same, texts = counts.get("unchanged", 0), counts.get("answers", 0)
-    if not 0 < same < texts or same < UNCHANGED_FROM * texts:
+    if result.details.get("keeps_text"):
+        return ""
+    if all_unchanged(counts):
+        return (
+            f"Nothing was changed: all {texts} perturbed texts are the original ones. Δ measures no "
+            "perturbation and has no p."
+        )
+    if not same or same < UNCHANGED_FROM * texts:
         return ""
     return (
         f"{same} of {texts} perturbed texts are the original ones unchanged "
@@ -104,7 +194,7 @@ def _disagreement(delta: Delta) -> str:
     estimate = delta.delta
     if delta.bootstrap is None or estimate.low is None or estimate.high is None:
         return ""
-    if estimate.images < WARN_BELOW:
+    if (estimate.effective or estimate.images) < WARN_BELOW:
         return ""  # said already, and expected
     width = estimate.high - estimate.low
     apart = max(abs(delta.bootstrap[0] - estimate.low), abs(delta.bootstrap[1] - estimate.high))

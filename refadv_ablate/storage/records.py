@@ -277,6 +277,8 @@ def _estimate_to_json(e: Estimate) -> dict[str, Json]:
         "images": e.images,
         "method": e.method,
         "note": e.note,
+        "effective": e.effective,
+        "df": e.df,
     }
 
 
@@ -289,6 +291,8 @@ def _estimate_from_json(d: Mapping[str, Json]) -> Estimate:
         images=_integer(d, "images"),
         method=_text(d, "method", ""),
         note=_text(d, "note", ""),
+        effective=_number(d, "effective"),
+        df=_number(d, "df"),
     )
 
 

@@ -22,17 +22,18 @@ def to_overall(arm: Arm, rows: Mask, metric: str = "acc50") -> Estimate:
     columns = arm.columns()
     values, inside = metric_of(metric)(columns.iou[columns.answered]), rows[columns.answered]
     images = columns.image[columns.answered]
-    n, count = int(inside.sum()), len(np.unique(images))
+    n = int(inside.sum())
     if n == 0:
         return Estimate(None, None, None, 0, 0, note="no examples")
     part, whole = float(values[inside].mean()), float(values.mean())
     one = Estimate(part - whole, None, None, n, len(np.unique(images[inside])))
     influence = inside / inside.mean() * (values - part) - (values - whole)
     error = Clusters.of(influence, images).standard_error()
+    df = Clusters.of(np.ones(len(images)), images).df
     if one.images < 2 or not math.isfinite(error) or error == 0:
         return replace(one, note="no spread: no interval")
-    half = t_quantile(count - 1) * error
-    return replace(one, low=part - whole - half, high=part - whole + half, method="cluster t")
+    half = t_quantile(df) * error
+    return replace(one, low=part - whole - half, high=part - whole + half, method="jackknife t")
 
 
 def apart(a: Estimate, b: Estimate) -> Estimate:

@@ -22,6 +22,8 @@ from refadv_ablate.types import ORIGINAL, Json, Record
 
 PREDICTIONS = "predictions.jsonl"
 PATTERNS = (PREDICTIONS, "*predictions.jsonl", "*predictions.jsonl.gz", "*predictions.tsv")
+KEPT = ("chance_acc50", "chance_acc50_n", "keeps_text", "settings")
+"""Details of a summary that a report made anew needs."""
 SHOWN = 5
 """Rows named in a warning about disagreeing IoUs; the rest are counted."""
 
@@ -47,6 +49,8 @@ class Cell:
     planned: int = 0
     warnings: list[str] = field(default_factory=list)
     config: Mapping[str, Json] = field(default_factory=dict)
+    details: Mapping[str, Json] = field(default_factory=dict)
+    """What the run knew that can't be seen in boxes: the chance level, whether the texts were kept."""
 
     @property
     def model(self) -> str:
@@ -174,6 +178,8 @@ def _ours(file: Path, given: Names) -> Cell:
     )
     cell = Cell(names, file, lambda: _read_ours(file), planned=summary.get("planned") or 0, config=config)
     cell.warnings.extend(summary.get("warnings") or ())
+    known = summary.get("details") or {}
+    cell.details = {key: known[key] for key in KEPT if key in known}
     return cell
 
 

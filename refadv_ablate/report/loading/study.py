@@ -99,6 +99,7 @@ def _compare(
         metrics=metrics,
         seed=seed,
         n_boot=n_boot,
+        details=cell.details,
     )
     # what the run itself noticed (frames, unchanged texts) can't be seen in boxes
     heard = [warning for warning in cell.warnings if warning not in comparison.warnings]
