@@ -35,8 +35,13 @@ class Design:
     delta: float = 0.0
     within: float = 0.4
     agreement: float = 0.5
+    sizes: tuple[int, ...] = ()
+    """Examples on each image, where they are fixed; `per_image` is their mean then."""
 
     def __post_init__(self) -> None:
+        if self.sizes:
+            object.__setattr__(self, "images", len(self.sizes))
+            object.__setattr__(self, "per_image", sum(self.sizes) / len(self.sizes))
         if not 0 < self.baseline < 1 or not 0 < self.baseline + self.delta < 1:
             raise UserError(
                 f"baseline {self.baseline} and Δ {self.delta}: both accuracies must lie between 0 and 1."
@@ -62,13 +67,19 @@ def experiments(design: Design, times: int, rng: np.random.Generator) -> Iterato
     block = max(1, int(_BLOCK / (design.images * design.per_image)))
     for start in range(0, times, block):
         count = min(block, times - start)
-        sizes = 1 + rng.poisson(design.per_image - 1, size=(count, design.images))
+        sizes = _sizes(design, count, rng)
         image = np.repeat(np.arange(count * design.images), sizes.ravel())
         before, after = _hits(design, image, count * design.images, rng)
         ends = np.cumsum(sizes.sum(axis=1))
         for index, end in enumerate(ends):
             rows = slice(ends[index - 1] if index else 0, end)
             yield Experiment(image[rows] - index * design.images, before[rows], after[rows])
+
+
+def _sizes(design: Design, times: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    if design.sizes:
+        return np.tile(np.array(design.sizes, np.intp), (times, 1))
+    return np.asarray(1 + rng.poisson(design.per_image - 1, size=(times, design.images)), np.intp)
 
 
 def _hits(
