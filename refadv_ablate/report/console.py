@@ -20,6 +20,7 @@ from refadv_ablate.statistics.formatting import (
     p_holm,
     points,
     share,
+    unchanged,
     unread,
     warnings_of,
 )
@@ -109,10 +110,18 @@ def _counts(comparison: Comparison) -> str:
         f"no box {unread(comparison, 'original')} / {unread(comparison, 'perturbed')}, "
         f"no answer {missing(comparison, 'original')} / {missing(comparison, 'perturbed')}"
         + (f", not perturbable {left_out}" if left_out else "")
-        + (f", unchanged {same}" if 0 < same < perturbed.get("answers", 0) else "")
+        + (f", unchanged texts {same} ({unchanged(comparison)})" if same else "")
+        + _answers(comparison)
         + spread
         + "".join(_aside(comparison))
     )
+
+
+def _answers(comparison: Comparison) -> str:
+    """Of operators with several draws: examples hide answers that are lacking."""
+    planned, came = comparison.details.get("answers_planned"), comparison.details.get("answers")
+    lacking = planned is not None and came is not None and came < planned
+    return f", {came:,} of {planned:,} planned answers" if lacking else ""
 
 
 def _aside(comparison: Comparison) -> Iterator[str]:

@@ -97,6 +97,18 @@ def compare(
     return replace(result, warnings=warnings(result, perturbs))
 
 
+def paired_values(
+    original: Arm, perturbed: Arm, metric: str = "acc50"
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Floats, Floats]:
+    """Example, image and the metric in both conditions, of the examples answered in both, by example."""
+    before, after = original.columns(), perturbed.columns()
+    before, after = before.where(before.answered), after.where(after.answered)
+    pairs = _pair(before, after, (metric,))
+    examples, _, first = _examples(before)
+    image = before.image[first[np.searchsorted(examples, pairs.example)]]
+    return pairs.example, image, pairs.original[metric], pairs.perturbed[metric]
+
+
 def accuracy(
     arm: Arm, metric: str = "acc50", *, parsed_only: bool = False, rows: Mask | None = None
 ) -> Estimate:

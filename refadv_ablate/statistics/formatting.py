@@ -81,6 +81,24 @@ def share(part: int, whole: int) -> str:
     return ">99%" if part < whole and text == "100%" else text
 
 
+def coverage(comparison: Comparison) -> str:
+    """Share of the planned examples that are paired, or of the planned answers that came: the smaller one."""
+    planned, came = comparison.details.get("answers_planned"), comparison.details.get("answers")
+    if planned and came is not None and came * comparison.planned < comparison.paired * planned:
+        return share(came, planned)
+    return share(comparison.paired, comparison.planned)
+
+
+def unchanged(comparison: Comparison) -> str:
+    """Share of the perturbed texts that are the original ones: Δ can't come from them."""
+    counts = comparison.counts.get("perturbed", {})
+    same, texts = counts.get("unchanged", 0), counts.get("answers", 0)
+    if not texts:
+        return NOT_AVAILABLE
+    text = f"{100 * same / texts:.0f}%"
+    return "<1%" if same and text == "0%" else text
+
+
 def unread(comparison: Comparison, arm: str) -> int:
     """Answers of an arm without a box."""
     return sum(comparison.counts.get(arm, {}).get(outcome, 0) for outcome in UNREAD)

@@ -106,10 +106,10 @@ def test_a_headline_is_no_surer_than_the_test():
     better = comparison(deltas={"acc50": delta("acc50", 0.3, 0.5)})
     said = headlines([lost, unsure, better])
     assert "accuracy falls, Δ −16.8 [−20.8, −12.8] points" in said[0]
-    assert "no change that can be told from chance (p 0.060), Δ −5.0" in said[1]
+    assert "undecided: the interval leaves 0 out, the test doesn't (p 0.060), Δ −5.0" in said[1]
     assert "accuracy rises" in said[2]
     assert headlines([lost] * 5 + [unsure] * 2) == [
-        "Of 7 cells accuracy falls in 5, rises in 0; in 2 no change can be told from chance (p ≥ 0.05, Holm)."
+        "Of 7 cells accuracy falls in 5, rises in 0; in 2 interval and test disagree."
     ]
 
 

@@ -1,21 +1,23 @@
 """The paper's tables in their layout, and every way to write one."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading.groups import apart, to_overall
-from refadv_ablate.report.loading.sources import Names, from_files
-from refadv_ablate.report.loading.study import study, within
+from refadv_ablate.report.loading.sources import Cell, Names, from_files
+from refadv_ablate.report.loading.study import Study, study, within
 from refadv_ablate.report.pages.sweep_page import OPERATORS
-from refadv_ablate.report.tables import formats, paper, results
+from refadv_ablate.report.tables import cautions, formats, paper, results
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.types import Estimate
@@ -341,3 +343,17 @@ def test_every_metric_that_was_measured_is_in_a_table_under_its_own_name():
     (line,) = table.lines
     assert line.values["original_dig_avg"].shown().startswith("50.0")
     assert any("DiG average: mean of" in note for note in table.notes)
+
+
+def test_every_table_says_how_many_answers_its_numbers_rest_on():
+    arm = Arm(
+        dataclasses.replace(r, outcome="missing", predicted=None, iou=None) if i < 15 else r
+        for i, r in enumerate(records(60))
+    )
+    assert cautions.answered(arm) == "45 of 60"
+    found = Study([Cell(Names("m", "d", "direct"), Path(), lambda: iter(()), {"original": arm})])
+    (said,) = cautions.unanswered(found, "d")
+    assert "15 of 60 answers never came" in said
+    (table,) = paper.build("table6", found, {"table2": "", "table3": "", "table4": ""})
+    for write in (formats.markdown, formats.latex, formats.as_html):
+        assert "45 of 60" in write(table) and "answers never came" in write(table)

@@ -16,10 +16,10 @@ from refadv_ablate.report.tables.formats import as_html, markdown
 from refadv_ablate.report.tables.formats import escape_markdown as plain
 from refadv_ablate.report.tables.table import Table
 from refadv_ablate.statistics.formatting import interval, p_holm, points
+from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.storage.jsonl import atomic
 from refadv_ablate.types import Comparison, Json
 
-ALPHA = 0.05
 MOST_HEADLINES = 6
 
 
@@ -67,14 +67,17 @@ def headline(comparison: Comparison) -> str:
         return f"{comparison.operator}, {who}: no Δ ({delta.delta.note if delta else 'not computed'})."
     change, bounds = delta.delta, interval(delta.delta)
     size = f"Δ {points(change.value or 0, signed=True)} {bounds or '(no interval)'} points"
-    if change.low is None or change.high is None:
-        return f"{comparison.operator}, {who}: {size}; {change.note}."
-    p = delta.p if delta.p_holm is None else delta.p_holm
-    if p is None or p >= ALPHA:
-        verdict = f"no change that can be told from chance (p {p_holm(delta)})"
-    else:
-        verdict = "accuracy falls" if (change.value or 0) < 0 else "accuracy rises"
-    return f"{comparison.operator}, {who}: {verdict}, {size}."
+    said = verdict(delta)
+    if said in ("unchanged", "none"):
+        return f"{comparison.operator}, {who}: {size}; {change.note or 'no test'}."
+    words = {
+        "falls": "accuracy falls",
+        "rises": "accuracy rises",
+        "too few images": f"too few images to decide ({change.images:,}; p {p_holm(delta)})",
+        "disagree": f"undecided: the interval leaves 0 out, the test doesn't (p {p_holm(delta)})",
+        "not told apart": f"no change that can be told from chance (p {p_holm(delta)}; {ruled_out(delta)})",
+    }
+    return f"{comparison.operator}, {who}: {words[said]}, {size}."
 
 
 def headlines(comparisons: Sequence[Comparison]) -> list[str]:
@@ -82,14 +85,17 @@ def headlines(comparisons: Sequence[Comparison]) -> list[str]:
     sentences = [headline(c) for c in comparisons]
     if len(sentences) <= MOST_HEADLINES:
         return sentences
-    counts = Counter(
-        "falls" if "accuracy falls" in s else "rises" if "accuracy rises" in s else "neither"
-        for s in sentences
+    counts = Counter(verdict(c.deltas["acc50"]) if "acc50" in c.deltas else "none" for c in comparisons)
+    rest = (
+        ("not told apart", f"no change can be told from chance (p ≥ {ALPHA}, Holm)"),
+        ("unchanged", "not one answer changed"),
+        ("too few images", "there are too few images to decide"),
+        ("disagree", "interval and test disagree"),
+        ("none", "there is no Δ or no test"),
     )
-    return [
-        f"Of {len(sentences)} cells accuracy falls in {counts['falls']}, rises in {counts['rises']}; in "
-        f"{counts['neither']} no change can be told from chance (p ≥ {ALPHA}, Holm)."
-    ]
+    others = [f"in {counts[key]} {words}" for key, words in rest if counts[key]]  # type: ignore[index]
+    moved = f"Of {len(sentences)} cells accuracy falls in {counts['falls']}, rises in {counts['rises']}"
+    return ["; ".join([moved, *others]) + "."]
 
 
 def _facts(meta: Mapping[str, Json]) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from refadv_ablate.report.loading.groups import apart, to_overall
 from refadv_ablate.report.loading.pooling import ENDING, pooled
 from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.loading.study import Study
+from refadv_ablate.report.tables.cautions import answered, lacking, unanswered
 from refadv_ablate.report.tables.lexicon import Lexicon, lexicon
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
 from refadv_ablate.statistics import comparison as stats
@@ -22,6 +23,8 @@ BINS = {"2–3": "2_3", "4–6": "4_6", "7+": "7_plus"}
 """Distractor bins and how the published tables' columns are called."""
 INTERVALS = "[low, high]: 95% interval, clustered by image."
 PUBLISHED = "Below: the published value (ours − published; ✓ in our interval, ✗ outside it)."
+BOTH = "Both conditions on the same examples, those answered in both."
+TO_ALL = "Δ: Acc@0.5 of these examples minus Acc@0.5 of all."
 COT = "The paper's columns are with the CoT prompt (its originals are the CoT lines of Table 7)."
 
 
@@ -127,7 +130,7 @@ def _table2(study: Study, operator: str) -> Iterator[Table]:
         ("Model", "Asked"),
         _data_columns(by_model),
         tuple(lines),
-        notes=_notes(lines, COT),
+        notes=_notes(lines, COT, *lacking(_compared(by_model))),
     )
 
 
@@ -157,11 +160,15 @@ def _table34(study: Study, name: str, title: str, operator: str) -> Iterator[Tab
         ("Model", "Asked"),
         _data_columns(by_model),
         tuple(lines),
-        notes=_notes(lines, COT, "Both conditions on the same examples, those answered in both."),
+        notes=_notes(lines, COT, BOTH, *lacking(_compared(by_model))),
     )
 
 
 Found = dict[str, tuple[Cell, Comparison]]
+
+
+def _compared(by_model: Mapping[tuple[str, str], Found]) -> list[Comparison]:
+    return [comparison for found in by_model.values() for _, comparison in found.values()]
 
 
 def _by_model(study: Study, operator: str) -> dict[tuple[str, str], Found]:
@@ -226,6 +233,7 @@ def _accuracies(study: Study, name: str, key: str) -> Iterator[Table]:
                 Column(f"acc50_distractors_{BINS[label]}", "Acc@0.5", f"{label} distractors", best=True)
             )
             columns.append(Column(f"delta_{BINS[label]}", "Δ", f"{label} distractors"))
+        columns.append(Column("answered", "answered"))
         titles = ("Family", "Model", "CoT") if name == "table6" else ("Model", "CoT", "SoM")
         number = name.removeprefix("table")
         yield Table(
@@ -234,13 +242,13 @@ def _accuracies(study: Study, name: str, key: str) -> Iterator[Table]:
             titles,
             tuple(columns),
             tuple(sorted(lines, key=_published_order(name))),
-            notes=_notes(lines, "Δ: Acc@0.5 of these examples minus Acc@0.5 of all."),
+            notes=_notes(lines, TO_ALL, *unanswered(study, data)),
         )
 
 
 def _accuracy_line(name: str, cell: Cell, arm: Arm, metrics: Sequence[str], bins: Sequence[str]) -> Line:
     row, cot = _published_row(name, cell)
-    values: dict[str, Number] = {
+    values: dict[str, Number | Fact] = {
         metric: Number(stats.accuracy(arm, metric), published.value(row, metric)) for metric in metrics
     }
     rows = dict(slices.parts(arm, "distractors"))
@@ -251,6 +259,7 @@ def _accuracy_line(name: str, cell: Cell, arm: Arm, metrics: Sequence[str], bins
             values[f"acc50_distractors_{key}"] = Number(stats.accuracy(arm, rows=rows[label]), theirs)
             shift = published.value(row, f"delta_{key}")
             values[f"delta_{key}"] = Number(to_overall(arm, rows[label]), shift, signed=True)
+    values["answered"] = Fact(answered(arm))
     tick = "✓" if cot else "–"
     if name == "table6":
         family, model = (row["family"], row["model"]) if row else _family(cell.names.model)

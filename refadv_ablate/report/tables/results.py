@@ -6,9 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading.sources import Cell
+from refadv_ablate.report.tables.cautions import lacking
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics import comparison as stats
-from refadv_ablate.statistics.formatting import interval, metric_name, missing, p_holm, p_value, share, unread
+from refadv_ablate.statistics.formatting import (
+    coverage,
+    interval,
+    metric_name,
+    missing,
+    p_holm,
+    p_value,
+    unchanged,
+    unread,
+)
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 HEADS = ("Model", "Data", "Prompt", "Perturbation")
@@ -33,6 +43,7 @@ def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> 
         Column("pairs", "pairs", "Rests on"),
         Column("images", "images", "Rests on"),
         Column("coverage", "cover", "Rests on"),
+        Column("unchanged", "same text", "Rests on"),
         Column("no_box", "no box", f"{before} / {after}"),
         Column("no_answer", "no answer", f"{before} / {after}"),
     )
@@ -44,7 +55,8 @@ def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> 
         columns,
         lines,
         note,
-        *_tests(lines),
+        *_tests(comparisons),
+        *lacking(comparisons),
     )
 
 
@@ -57,7 +69,8 @@ def _result(comparison: Comparison, delta: Delta) -> Iterator[tuple[str, Value]]
     yield "wrong_to_right", Fact(_count(delta.wrong_to_right))
     yield "pairs", Fact(f"{comparison.paired:,}")
     yield "images", Fact(f"{comparison.images:,}")
-    yield "coverage", Fact(share(comparison.paired, comparison.planned))
+    yield "coverage", Fact(coverage(comparison))
+    yield "unchanged", Fact(unchanged(comparison))
     yield "no_box", Fact(f"{unread(comparison, 'original')} / {unread(comparison, 'perturbed')}")
     yield "no_answer", Fact(f"{missing(comparison, 'original')} / {missing(comparison, 'perturbed')}")
 
@@ -180,8 +193,9 @@ def _count(value: float) -> str:
     return f"{value:,.1f}".removesuffix(".0")
 
 
-def _tests(lines: Sequence[Line]) -> Iterator[str]:
-    if len(lines) > 1:
-        yield f"p: mid-p of sign flips of whole images, Holm-adjusted over these {len(lines)} cells."
-    elif lines:
+def _tests(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    family = sum("acc50" in c.deltas and c.deltas["acc50"].p_holm is not None for c in comparisons)
+    if family > 1:
+        yield f"p: mid-p of sign flips of whole images, Holm-adjusted over {family} cells."
+    elif comparisons:
         yield "p: mid-p of sign flips of whole images."
