@@ -2,7 +2,8 @@
 
 Strict JSON readers refuse what models really write: trailing commas, single quotes, leading zeros
 (`012`), `;` between boxes, `(…)` for lists, prose before and after, a list cut by the token limit.
-This reader is total and linear: every text gives a list of groups, possibly empty.
+This reader is total and linear: every text gives a list of groups, possibly empty. A number is a whole
+token or none: `12O`, `1/2`, `10-20`, `10²`, `12_0` and `10.0.0.1` are words.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from dataclasses import dataclass, field
 MAX_DEPTH = 60
 """Deeper brackets are read as stray characters: no answer nests so far, and a walk may recurse."""
 
+# one way alone to take a run of digits: a long one that is no number must not be tried in every split
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CLOSER = {"[": "]", "{": "}", "(": ")"}
 # A parenthesis in prose opens a group only where a number follows: `(12, 34)`, not `(the left one)`.
 _OPEN = re.compile(r"[\[{]|\((?=\s{0,8}[-+]?[\d.(\[])")
 _TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\.){0,300}'(?=\s*[,:\]})]))
-    | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s?(?P<unit>px\b|pixels?\b|%))?(?![^\W\d_])
-    | (?P<open>[\[{(])
-    | (?P<close>[\]})])
+    rf"""\s*(?:
+      (?P<comment>(?<=\s)(?://|\#\s)[^\n]*|/\*.{{0,2000}}?\*/)
+    | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'(?:[^'\\\n]|\\.){{0,300}}'(?=\s{{0,9}}[,:\]}}]))
+    | (?P<number>{NUMBER})(?:\s?(?P<unit>px|pixels?|%))?(?=[\s,;:=\[\]{{}}()"'<>\\]|$)
+    | (?P<open>[\[{{(])
+    | (?P<close>[\]}})])
     | (?P<mark>[,;:=])
-    | (?P<word>\w+)
-    | (?P<dots>\.+|…)
+    | (?P<dots>\.{{2,}}|…+)
+    | (?P<word>[^\s,;:=\[\]{{}}()"'<>…]+)
     | (?P<other>\S)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -45,6 +49,7 @@ class Group:
     """What stands between two brackets. `closed` is false where the text ends before the bracket does.
 
     items: (key or None, value) in written order; keys come from `key: value` and `key = value`.
+    loose: for each comma between two values, whether a blank follows it.
     """
 
     opener: str
@@ -52,6 +57,7 @@ class Group:
     end: int = -1
     closed: bool = False
     items: list[tuple[str | None, Value]] = field(default_factory=list)
+    loose: list[bool] = field(default_factory=list)
 
     def values(self) -> list[Value]:
         """The values without their keys."""
@@ -88,7 +94,10 @@ def scan(text: str) -> list[Group]:
             # no closing quote follows: looking for it again at every later quote would be quadratic
             pattern = _UNQUOTED
         position = token.end()
-        key = _take(token, stack, key)
+        if token["mark"] == ",":
+            stack[-1].loose.append(text[position : position + 1].isspace())
+        if not token["comment"]:
+            key = _take(token, stack, key)
     for group in stack:
         group.end = len(text)
         _finish_rows(group)
@@ -109,14 +118,14 @@ def _take(token: re.Match[str], stack: list[Group], key: str | None) -> str | No
         _close(written, token.end(), stack)
     elif kind == "mark":
         return _mark(written, top, key)
-    elif kind != "dots":
+    else:
         top.items.append((key, _atom(token, kind or "other", written)))
     return None
 
 
 def _atom(token: re.Match[str], kind: str, written: str) -> Value:
     if kind == "string":
-        return re.sub(r"\\(.)", r"\1", written[1:-1])
+        return re.sub(r"\\(.)", r"\1", written[1:-1], flags=re.DOTALL)
     if kind == "number":
         number = float(written)
         # a percentage is a number in another frame than the one next to it
@@ -125,8 +134,10 @@ def _atom(token: re.Match[str], kind: str, written: str) -> Value:
 
 
 def _mark(written: str, top: Group, key: str | None) -> str | None:
-    if written in ":=" and top.items and isinstance(top.items[-1][1], str):
-        return str(top.items.pop()[1])
+    if written in ":=":
+        if top.items and isinstance(top.items[-1][1], str) and top.items[-1][0] is None:
+            return str(top.items.pop()[1])
+        top.items.append((key, Word(written)))  # `10:30` is a time, no two numbers
     if written == ";":
         rows = Group("[", top.start, closed=True)
         split = next((i + 1 for i in range(len(top.items) - 1, -1, -1) if top.items[i][0] == ";"), 0)
@@ -136,12 +147,16 @@ def _mark(written: str, top: Group, key: str | None) -> str | None:
 
 
 def _finish_rows(group: Group) -> None:
-    """`[1,2,3,4;5,6,7,8]` is a list of two rows, as `;` says in CogVLM's answers."""
-    rows = [value for key, value in group.items if key == ";"]
+    """`[1,2,3,4;5,6,7,8]` is a list of two rows, as `;` says in CogVLM's answers; `[1;2;3;4]` is one."""
+    rows = [value for key, value in group.items if key == ";" and isinstance(value, Group)]
     if rows:
         rest = [item for item in group.items if item[0] != ";"]
         last = Group("[", group.start, closed=group.closed, items=rest)
-        group.items = [(None, row) for row in (*rows, *([last] if rest else []))]
+        rows += [last] if rest else []
+        if all(len(row.items) == 1 for row in rows):
+            group.items = [row.items[0] for row in rows]
+        else:
+            group.items = [(None, row) for row in rows]
 
 
 def _close(written: str, end: int, stack: list[Group]) -> None:

@@ -1,47 +1,31 @@
 """Reply → Reading: the final answer's boxes, in pixels of the original image, or the reason for none.
 
-Total over any text. What is read is the final answer alone: nothing of a thinking trace, not the
-first of several corrected answers, and never four numbers that merely stand in a sentence.
+Total over any text. What is read is the final answer alone: nothing of a thinking trace or a tool call, not
+the first of several corrected answers, no box that the answer rejects, and never four numbers that merely
+stand in a sentence. The rules with their sources: docs/answers.md.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from refadv_ablate.boxes import Quad
+from refadv_ablate.parsing import keys, prose
 from refadv_ablate.parsing.brackets import Group, Value, Word, scan
 from refadv_ablate.parsing.final_answer import TRACE, final_answer, leaves, no_box
+from refadv_ablate.parsing.keys import BOX_KEYS
+from refadv_ablate.parsing.verdict import Piece, choose
 from refadv_ablate.types import Dialect, Frame, NoBox, Reading, Reply, Seen
 
-T = TypeVar("T")
-
-BOX_KEYS = (
-    "bbox_2d", "bbox", "box_2d", "box", "bboxes", "boxes", "bounding_box", "bounding_boxes",
-    "bbox_xyxy", "coordinates", "coord", "location", "position", "predictions", "results", "objects",
-    "answer", "final_answer",
-)  # fmt: skip
-"""Keys under which models write boxes: published prompts and the parsers of public evaluators."""
-
-_SIDES = (
-    {"x1", "xmin", "x_min", "left", "x0"},
-    {"y1", "ymin", "y_min", "top", "y0"},
-    {"x2", "xmax", "x_max", "right"},
-    {"y2", "ymax", "y_max", "bottom"},
+_TAG = re.compile(
+    r"<(?P<bar>\|?)(?P<close>/?)(?P<name>box_start|begin_of_box|box_end|end_of_box|box|det|bbox)\|?>",
+    re.IGNORECASE,
 )
-_OPENERS = r"<\|?(?:box_start|begin_of_box|box|det|bbox)\|?>"
-_TAGS = re.compile(  # an inside never spans another opener, so the search stays linear
-    rf"{_OPENERS}(?P<inside>(?:(?!{_OPENERS}).)*?)<\|?/?(?:end_of_)?(?:box_end|box|det|bbox)\|?>",
-    re.IGNORECASE | re.DOTALL,
-)
-_REF = re.compile(r"<ref>.*?</ref>|<\|object_ref_start\|>.*?<\|object_ref_end\|>|<[^<>]{0,30}>", re.DOTALL)
-_TURN = re.compile(r"\b(no|wait|actually|correct(ion|ed)?|sorry|instead|rather|so|final(ly)?|thus|hence"
-                   r"|therefore|answer|but|however)\b", re.IGNORECASE)  # fmt: skip
-_VERDICT = re.compile(r"\banswer(?:\s+is)?\s*\W{0,4}:", re.IGNORECASE)
+_CLOSERS = ("box_end", "end_of_box")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +89,17 @@ class BoxText:
     order: how corners with names (`xmin`, `y2`, …) are put into four numbers, as the frame wants them.
     opens_thinking: the chat template itself opens the trace, so a cut reply without `</think>` is all
     trace.
+    pairs: the family writes corners as two points, so `(x1,y1),(x2,y2)` is a box without its tokens too.
+    first: the family's own evaluator takes the first box of the text, whatever is said around it.
     """
 
     keys: tuple[str, ...] = BOX_KEYS
     order: Literal["xyxy", "yxyx"] = "xyxy"
     opens_thinking: bool = False
+    pairs: bool = False
+    first: bool = False
 
-    forms: ClassVar[tuple[Callable[[BoxText, str], Found | None], ...]] = ()
+    forms: ClassVar[tuple[Callable[[Text], Found | NoBox | None], ...]] = ()
 
     def read(self, text: str) -> tuple[Quad, ...] | NoBox:
         """All boxes of the final answer, in order."""
@@ -123,170 +111,244 @@ class BoxText:
         answer = final_answer(text)
         if isinstance(answer, NoBox):
             return answer
-        for form in self.forms:
-            found = form(self, answer)
-            if found is not None:
+        refused: NoBox | None = None
+        scanned = Text(self, answer, scan(answer))
+        for form in (*((_first,) if self.first else ()), *self.forms, _corner_pairs, _named, _bare):
+            found = form(scanned)
+            if isinstance(found, Found):
                 return found
-        return no_box(answer)
+            refused = refused or found
+        return refused or no_box(answer)
 
-    def quads(self, groups: Sequence[Value]) -> list[Quad]:
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A final answer with its brackets, and the boxes in them as the dialect's keys say."""
+
+    dialect: BoxText
+    text: str
+    groups: Sequence[Group]
+
+    def quads(self, groups: Iterable[Value], pairs: bool = False) -> list[Quad]:
         """Boxes in some groups, without repetitions, in written order."""
-        found = chain.from_iterable(self._walk(group) for group in groups)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(quad for quad, _ in self.labelled(groups, pairs)))
 
-    def _walk(self, value: Value) -> list[Quad]:
+    def labelled(self, groups: Iterable[Value], pairs: bool = False) -> list[tuple[Quad, str]]:
+        """Boxes with what the answer calls them, in written order."""
+        pairs = pairs or self.dialect.pairs
+        return list(chain.from_iterable(self._walk(group, "", pairs) for group in groups))
+
+    def _walk(self, value: Value, label: str, pairs: bool) -> list[tuple[Quad, str]]:
         if isinstance(value, Word | float):
             return []
         if isinstance(value, str):  # a list inside a string, such as "bbox": "[1, 2, 3, 4]"
-            return self.quads(scan(value))
-        quad = self._quad(value)
+            return self.labelled(scan(value), pairs)
+        quad = self._quad(value, pairs)
         if quad is not None:
-            return [quad]
-        named = [item for key in self.keys for name, item in value.items if name == key]
-        inside = named or [item for item in value.values() if isinstance(item, Group)]
-        return [quad for item in inside for quad in self._walk(item)]
+            return [(quad, label)]
+        named = keys.entries(value)
+        if not named:
+            return [box for item in value.groups() for box in self._walk(item, label, pairs)]
+        if keys.is_tool_call(named):
+            return []
+        label = next((str(named[k]) for k in ("label", "name", "id") if isinstance(named.get(k), str)), label)
+        return [
+            box for key, item in keys.where_boxes_are(named) for box in self._under(key, item, named, label)
+        ]
 
-    def _quad(self, group: Group) -> Quad | None:
+    def _under(self, key: str, item: Value, named: dict[str, Value], label: str) -> list[tuple[Quad, str]]:
+        """The boxes under a key that may say in which form they are."""
+        if isinstance(item, str) and not isinstance(item, Word):
+            item = next(iter(scan(item)), None) or scan(f"[{item}]")[0]
+        own = "box" in key or key in self.dialect.keys
+        form = keys.stated_form(key, named)
+        boxes = self._walk(item, label, pairs=own)
+        return [(keys.to_corners(quad, form, self.dialect.order), name) for quad, name in boxes]
+
+    def _quad(self, group: Group, pairs: bool) -> Quad | None:
         """The four numbers of `[a, b, c, d]`, `[[a, b], [c, d]]` or `{"x1": a, …}`, else None."""
         if not group.closed:
             return None
-        names = [key for key, _ in group.items if key is not None]
-        if names:
-            return self._named(group)
+        named = keys.entries(group)
+        if named:
+            sides = None if keys.is_tool_call(named) else keys.corners(named)
+            return sides and keys.to_corners(sides, "xyxy", self.dialect.order)
         values = group.values()
-        if len(values) == 2 and all(isinstance(v, Group) and len(v.items) == 2 for v in values):
-            values = [number for pair in group.groups() for number in pair.values()]
-        numbers = [number for number in map(_number, values) if number is not None]
-        if len(values) != 4 or len(numbers) != 4:
-            return None
-        return (numbers[0], numbers[1], numbers[2], numbers[3])
-
-    def _named(self, group: Group) -> Quad | None:
-        sides = {(key or "").lower(): _number(value) for key, value in group.items}
-        corner = [next((v for k, v in sides.items() if k in side), None) for side in _SIDES]
-        x1, y1, x2, y2 = corner
-        if x1 is None or y1 is None or x2 is None or y2 is None:
-            return None
-        return (x1, y1, x2, y2) if self.order == "xyxy" else (y1, x1, y2, x2)
+        if pairs and len(values) == 2 and all(isinstance(v, Group) and len(v.items) == 2 for v in values):
+            return keys.numbers([number for pair in group.groups() for number in pair.values()])
+        if len(values) == 5:  # a label first or last
+            texts = [v for v in (values[0], values[4]) if isinstance(v, str) and not isinstance(v, Word)]
+            if len(texts) == 1 and keys.number(texts[0]) is None:
+                values = values[1:] if values[0] is texts[0] else values[:4]
+        return None if keys.thousands(group) else keys.numbers(values)
 
 
-def _number(value: Value) -> float | None:
-    """A finite number, also where it is written as text ("12"); never a truth value."""
-    if isinstance(value, float):
-        return value
-    if isinstance(value, str) and not isinstance(value, Word):
-        inner = scan(f"[{value}]")
-        if len(inner) == 1 and len(inner[0].items) == 1 and isinstance(inner[0].values()[0], float):
-            return _number(inner[0].values()[0])
-    return None
-
-
-def _fenced(dialect: BoxText, text: str) -> Found | None:
+def _fenced(answer: Text) -> Found | NoBox | None:
     """The last ``` fence that holds a box; a fence that the token limit left open is salvaged."""
+    text = answer.text.replace("~~~", "```")
     parts = text.split("```")
+    offsets = [0]
+    for part in parts:
+        offsets.append(offsets[-1] + len(part) + 3)
     for index in range(len(parts) - 1 - len(parts) % 2, 0, -2):
         groups = scan(parts[index])
-        quads = dialect.quads(groups)
-        if quads:
+        boxes = answer.labelled(groups)
+        if boxes:
             closed = index < len(parts) - 1 or (bool(groups) and groups[-1].closed)
-            return _found(quads, groups, firm=True, cut=not closed)
+            start, end = offsets[index], offsets[index] + len(parts[index])
+            fence = _piece(start, min(end + 3, len(text)), boxes)
+            chosen = choose(text, [fence]) if len(boxes) > 1 else fence
+            if isinstance(chosen, NoBox):
+                return chosen
+            return _found(chosen.items, groups, firm=True, cut=not closed)
     return None
 
 
-def _tagged(dialect: BoxText, text: str) -> Found | None:
-    """`<box>…</box>`, `<|box_start|>…<|box_end|>`, `<|begin_of_box|>…<|end_of_box|>`, `<|det|>…<|/det|>`."""
-    pieces: list[tuple[int, int, list[Quad]]] = []
+def _piece(start: int, end: int, boxes: Sequence[tuple[Quad, str]]) -> Piece[Quad]:
+    boxes = list(dict(reversed(boxes)).items())[::-1] if len({q for q, _ in boxes}) < len(boxes) else boxes
+    return Piece(start, end, tuple(q for q, _ in boxes), tuple(label for _, label in boxes))
+
+
+def _tag_insides(text: str) -> Iterable[tuple[int, int, str]]:
+    """(start, end, inside) of each box tag; one that is never closed encloses what follows it."""
+    tags = list(_TAG.finditer(text))
+    for index, tag in enumerate(tags):
+        if tag["close"] or tag["name"].lower() in _CLOSERS:
+            continue
+        after = tags[index + 1] if index + 1 < len(tags) else None
+        if after is not None and (after["close"] or after["name"].lower() in _CLOSERS):
+            yield tag.start(), after.end(), text[tag.end() : after.start()]
+        else:
+            limit = after.start() if after else len(text)
+            opened = re.compile(
+                r"\s{0,9}(?:\[[\[\s]{0,9}|\((?=[^()]{1,40}\),)|\()[^\[\]\n]{3,120}?(?:\]{1,3}|\)(?!\s?,))"
+            ).match(text, tag.end(), min(limit, tag.end() + 200))
+            if opened:
+                yield tag.start(), opened.end(), opened[0]
+
+
+def _tagged_pieces(answer: Text) -> tuple[list[Piece[Quad]], list[Group]]:
+    pieces: list[Piece[Quad]] = []
     every: list[Group] = []
-    for tag in _TAGS.finditer(text):
-        groups = scan("[" + tag["inside"].replace("<", "[").replace(">", "]") + "]")
+    for start, end, inside in _tag_insides(answer.text):
+        groups = scan("[" + inside.replace("<", "[").replace(">", "]") + "]")
         every += groups
-        quads = dialect.quads(groups)
-        if quads:
-            pieces.append((tag.start(), tag.end(), quads))
-    quads = last_run(text, pieces)[2]
-    return _found(quads, every, firm=True) if quads else None
+        boxes = answer.labelled(groups, pairs=True)
+        if boxes:
+            pieces.append(_piece(start, end, boxes))
+    return pieces, every
 
 
-def _objects(dialect: BoxText, text: str) -> Found | None:
-    """JSON objects, or lists of them, wherever they stand; the last run of them is the answer."""
-    if "{" not in text:
-        return None
-    return _bracketed(dialect, text, lambda g: g.opener == "{" or any(i.opener == "{" for i in g.groups()))
-
-
-def _lists(dialect: BoxText, text: str) -> Found | None:
-    """Bare lists of four numbers; the last run of them is the answer."""
-    return _bracketed(dialect, text, lambda g: True)
-
-
-def _bracketed(dialect: BoxText, text: str, wanted: Callable[[Group], bool]) -> Found | None:
-    groups = [group for group in scan(text) if wanted(group)]
-    pieces = [(g.start, g.end, quads) for g in groups if (quads := dialect.quads([g]))]
+def _tagged(answer: Text) -> Found | NoBox | None:
+    """`<box>…</box>`, `<|box_start|>…<|box_end|>`, `<|begin_of_box|>…<|end_of_box|>`, `<|det|>…<|/det|>`."""
+    pieces, every = _tagged_pieces(answer)
     if not pieces:
         return None
-    start, end, quads = last_run(text, pieces)
-    if not quads:
+    if answer.dialect.pairs:  # Qwen-VL's evaluator takes the first token form
+        return _found([q for p in pieces for q in p.items], every, firm=True)
+    chosen = choose(answer.text, pieces)
+    return chosen if isinstance(chosen, NoBox) else _found(chosen.items, every, firm=True)
+
+
+def _objects(answer: Text) -> Found | NoBox | None:
+    """JSON objects, or lists of them, wherever they stand; the last verdict among them is the answer."""
+    if "{" not in answer.text:
         return None
+    return _bracketed(answer, lambda g: g.opener == "{" or any(i.opener == "{" for i in g.groups()))
+
+
+def _lists(answer: Text) -> Found | NoBox | None:
+    """Bare lists of four numbers; the last verdict among them is the answer."""
+    return _bracketed(answer, lambda g: True)
+
+
+def _bracketed(answer: Text, wanted: Callable[[Group], bool]) -> Found | NoBox | None:
+    text = answer.text
+    groups = [group for group in answer.groups if wanted(group)]
+    pieces = []
+    for group in groups:
+        boxes = answer.labelled([group])
+        if boxes or keys.says_none(group):
+            pieces.append(_piece(group.start, group.end, boxes))
+    if not any(piece.items for piece in pieces):
+        return NoBox("empty", "the answer lists no box") if pieces else None
+    chosen = choose(text, pieces)
+    if isinstance(chosen, NoBox):
+        return chosen
+    if not chosen.items:
+        return NoBox("empty", "the last answer lists no box")
+    start, end = chosen.start, chosen.end
     cut = bool(groups) and not groups[-1].closed and end == groups[-1].end
     # after the token limit struck, prose around a box is unfinished reasoning, not an answer
     whole = not text[:start].strip(" \n`*:") or not text[end:].strip(" \n`*.")
-    return _found(quads, groups, firm=whole or cut, cut=cut)
+    return _found(chosen.items, groups, firm=whole or cut, cut=cut)
 
 
-def _bare(dialect: BoxText, text: str) -> Found | None:
-    """A reply that is nothing but four numbers."""
-    if re.fullmatch(r"[\s,;\d.eE+-]+", text):
-        quads = dialect.quads(scan(f"[{text}]"))
-        return Found(tuple(quads)) if quads else None
-    return None
+def _first(answer: Text) -> Found | NoBox | None:
+    """The first box of the text, in tags or brackets, as the evaluators of InternVL and CogVLM take it."""
+    tagged, every = _tagged_pieces(answer)
+    listed = [_piece(g.start, g.end, boxes) for g in answer.groups if (boxes := answer.labelled([g]))]
+    pieces = sorted([*tagged, *listed], key=lambda piece: piece.start)
+    if not pieces:
+        return None
+    start, end = pieces[0].start, pieces[0].end
+    text = answer.text
+    whole = bool(tagged) or not text[:start].strip(" \n`*:") or not text[end:].strip(" \n`*.")
+    cut = not answer.groups[-1].closed if answer.groups else False
+    quads = list(dict.fromkeys(quad for piece in pieces for quad in piece.items))
+    return _found(quads, [*every, *answer.groups], firm=whole or cut, cut=cut and not tagged)
 
 
-def _found(quads: list[Quad], groups: list[Group], firm: bool, cut: bool = False) -> Found:
+def _corner_pairs(answer: Text) -> Found | NoBox | None:
+    """The first `(x1,y1),(x2,y2)` of a family that writes corners so."""
+    if not answer.dialect.pairs or "quad_start" in answer.text:
+        return None
+    pieces = prose.corner_pairs(answer.text)
+    return Found(tuple(dict.fromkeys(p.items[0] for p in pieces))) if pieces else None
+
+
+def _angles(answer: Text) -> Found | NoBox | None:
+    """`<x1, y1, x2, y2>` without its box tokens: GLM's bracket style may vary, as its README says."""
+    return _from_prose(answer, prose.angle_lists(answer.text))
+
+
+def _named(answer: Text) -> Found | NoBox | None:
+    """Corners by name outside brackets: `x1=…`, XML elements, "top left (…), bottom right (…)"."""
+    return _from_prose(answer, prose.named_corners(answer.text, answer.dialect.order))
+
+
+def _bare(answer: Text) -> Found | NoBox | None:
+    """A reply that is nothing but four numbers, or announces them."""
+    return _from_prose(answer, prose.bare_numbers(answer.text))
+
+
+def _from_prose(answer: Text, pieces: list[Piece[Quad]]) -> Found | NoBox | None:
+    if not pieces:
+        return None
+    chosen = choose(answer.text, pieces)
+    return chosen if isinstance(chosen, NoBox) else Found(chosen.items)
+
+
+def _found(quads: Sequence[Quad], groups: Sequence[Group], firm: bool, cut: bool = False) -> Found:
     notes = ["salvaged"] * cut
-    if any(isinstance(v, str) and not isinstance(v, Word) and _number(v) is not None
+    if any(isinstance(v, str) and not isinstance(v, Word) and keys.number(v) is not None
            for group in groups for v in leaves(group)):  # fmt: skip
         notes.append("numbers_as_text")
     return Found(tuple(quads), firm, tuple(notes))
-
-
-def last_run(text: str, pieces: list[tuple[int, int, list[T]]]) -> tuple[int, int, list[T]]:
-    """(start, end, items) of the last items that belong together: no sentence or change of mind between.
-
-    After an announcement such as "Answer:", the first that belong together.
-    """
-    announced = None
-    if pieces:
-        starts = [piece[0] for piece in pieces]
-        ends = [match.end() for match in _VERDICT.finditer(text)]
-        outside = [v for v in ends if not (i := bisect_left(starts, v)) or pieces[i - 1][1] <= v]
-        announced = next((v for v in reversed(outside) if v <= pieces[-1][0]), None)
-    breaks = [i for i in range(1, len(pieces)) if not _joined(text, pieces[i - 1], pieces[i])]
-    if announced is not None:
-        begin = next(i for i, piece in enumerate(pieces) if piece[0] >= announced)
-        pieces = pieces[begin : next((i for i in breaks if i > begin), None)]
-    elif breaks:
-        pieces = pieces[breaks[-1] :]
-    quads = list(dict.fromkeys(chain.from_iterable(piece[2] for piece in pieces)))
-    return (pieces[0][0], pieces[-1][1], quads) if pieces else (0, 0, [])
-
-
-def _joined(text: str, left: tuple[int, int, list[T]], right: tuple[int, int, list[T]]) -> bool:
-    between = _REF.sub(" ", text[left[1] : right[0]])
-    return len(re.findall(r"[^\W\d_]+", between)) <= 3 and not _TURN.search(between)
 
 
 class JsonBoxes(BoxText):
     """JSON, fenced or not, as Qwen, Gemini and general chat models write it."""
 
     __slots__ = ()
-    forms = (_fenced, _objects, _tagged, _lists)
+    forms = (_fenced, _objects, _tagged, _corner_pairs, _lists)
 
 
 class TaggedBoxes(BoxText):
     """Box tokens first, as InternVL, Qwen-VL, GLM and DeepSeek-VL2 write them; brackets or JSON else."""
 
     __slots__ = ()
-    forms = (_tagged, _fenced, _objects, _lists)
+    forms = (_tagged, _fenced, _objects, _lists, _angles)
 
 
 class BracketBoxes(BoxText):
@@ -297,7 +359,7 @@ class BracketBoxes(BoxText):
 
 
 class PlainBoxes(BoxText):
-    """Any of the forms, and a reply that is nothing but four numbers: replayed answers, controls."""
+    """Any of the forms: replayed answers, controls."""
 
     __slots__ = ()
-    forms = (_tagged, _fenced, _objects, _lists, _bare)
+    forms = (_tagged, _fenced, _objects, _lists)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.brackets import Group, Value, Word, scan
-from refadv_ablate.parsing.dialects import Found, last_run
+from refadv_ablate.parsing.dialects import Found
 from refadv_ablate.parsing.final_answer import final_answer, no_box
+from refadv_ablate.parsing.keys import entries, is_tool_call
+from refadv_ablate.parsing.verdict import Piece, choose
 from refadv_ablate.seeding import canonical
 from refadv_ablate.types import Example, ImageRef, Json, NoBox, Request
 
@@ -131,11 +133,23 @@ _KEYS = (
     "objects",
     "result",
 )
+# a number is a whole token: no 3.5, 3rd, 12:30 or 1/2
 _WORDS = re.compile(
-    r"(?:\b(?:mark|number|object|region|label|box|no)\b\.?|#)\s*(?:(?:is|number|no)\b\.?|[:#])?\s*[(*#\"]*(\d{1,4})\b",
+    r"(?:\b(?:mark|marker|number|object|region|label|box|candidate|no)\b\.?|#|标记|标号"
+    r"|编号|数字|番号|マーク|번호|마크)"
+    r"\s{0,3}(?:(?:is|number|no)\b\.?|[:#]|是|为|は)?\s{0,3}[(*#\"\[]{0,4}(\d{1,4})(?![\w%]|[.:/,-]\d)",
     re.IGNORECASE,
 )
-_VERDICT = re.compile(r"\b(?:final answer|answer)\b(?:\s+is)?\W{0,6}", re.IGNORECASE)
+_VERDICT = re.compile(
+    r"\b(?:final answer|answer)\b(?:\s+is)?|答案(?:是|为)?|最终|答え(?:は)?|正解(?:は)?"
+    r"|정답(?:은)?|\b(?:antwort|réponse|respuesta"
+    r"|resposta|risposta|ответ)\b(?:\s(?:ist|est|es|é|è))?",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(r"[^\w-]*(\d{1,4})\W*")
+_AFTER_VERDICT = re.compile(
+    r"[^\w\[]{0,6}(?:(?:is|mark|number|object|region)\s){0,2}#?(\d{1,4})(?![\w%]|[.:/,-]\d)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +169,8 @@ class MarkNumbers:
         if isinstance(answer, NoBox):
             return answer
         numbers = self._numbers(answer)
+        if isinstance(numbers, NoBox):
+            return numbers
         if not numbers:
             found = no_box(answer)
             told = NoBox("unparsable", "no mark number in the answer")
@@ -165,43 +181,59 @@ class MarkNumbers:
         firm = bool(_VERDICT.search(answer) or re.match(r"\W*(?:mark\W*)?\d", answer, re.I) or "}" in answer)
         return Found(tuple((b.x1, b.y1, b.x2, b.y2) for b in boxes), firm)
 
-    def _numbers(self, text: str) -> list[int]:
-        """The clearest form there is: JSON, then `[3]`, then words, then a bare number; the last said."""
-        objects = [group for group in scan(text) if group.closed and group.opener == "{"]
-        for group in reversed(objects):
-            if numbers := _keyed(group):
-                return numbers
-        verdicts = [match.end() for match in _VERDICT.finditer(text)]
-        tail = text[verdicts[-1] :] if verdicts else text
-        for part in dict.fromkeys((tail, text)):
-            lists = [g for g in scan(part) if g.closed and g.opener == "["]
-            pieces = [(g.start, g.end, _whole(g.values())) for g in lists if _whole(g.values())]
-            words = [(m.start(), m.end(), [int(m[1])]) for m in _WORDS.finditer(part)]
-            if numbers := last_run(part, pieces)[2] or last_run(part, words)[2]:
-                return numbers
-            if bare := re.fullmatch(r"[^\w-]*(\d{1,4})\W*", part):
-                return [int(bare[1])]
-        return []
+    def _numbers(self, text: str) -> tuple[int, ...] | NoBox:
+        """The clearest form there is: JSON, then `[3]`, then words, then a bare number; the last verdict."""
+        groups = [group for group in scan(text) if group.closed]
+        objects = [Piece(g.start, g.end, _keyed(g)) for g in groups if g.opener == "{"]
+        lists = [Piece(g.start, g.end, _whole(g.values())) for g in groups if g.opener == "["]
+        words = [Piece(m.start(), m.end(), (int(m[1]),)) for m in _WORDS.finditer(text)]
+        # "number 12" beside "[3]" may be a player's; behind "final answer" it is the mark
+        told = [v for verdict in _VERDICT.finditer(text) if (v := _behind(text, verdict.end()))]
+        for pieces in (objects, _apart([*lists, *told]), _apart([*words, *told])):
+            said = [piece for piece in pieces if piece.items]
+            if said:
+                chosen = choose(text, said)
+                return chosen if isinstance(chosen, NoBox) else chosen.items
+        bare = _ALONE.fullmatch(text) if len(text) < 200 else None
+        return (int(bare[1]),) if bare else ()
 
 
-def _keyed(group: Group) -> list[int]:
+def _behind(text: str, end: int) -> Piece[int] | None:
+    """The mark right behind a verdict, in words or as a number alone."""
+    found = _WORDS.match(text, end + 1) or _AFTER_VERDICT.match(text, end)
+    return Piece(found.start(1), found.end(), (int(found[1]),)) if found else None
+
+
+def _apart(pieces: Sequence[Piece[int]]) -> list[Piece[int]]:
+    """The pieces in order, without those that lie within the one before."""
+    kept: list[Piece[int]] = []
+    for piece in sorted(pieces, key=lambda p: (p.start, -p.end)):
+        if piece.items and not (kept and piece.start < kept[-1].end):
+            kept.append(piece)
+    return kept
+
+
+def _keyed(group: Group) -> tuple[int, ...]:
+    named = entries(group)
+    if is_tool_call(named):
+        return ()
     for key in _KEYS:
-        for name, value in group.items:
-            if name is not None and name.lower() == key:
-                values = value.values() if isinstance(value, Group) else [value]
-                if numbers := _whole(values):
-                    return numbers
-    return []
+        if key in named:
+            value = named[key]
+            values = value.values() if isinstance(value, Group) else [value]
+            if numbers := _whole(values):
+                return numbers
+    return ()
 
 
-def _whole(values: Sequence[Value]) -> list[int]:
+def _whole(values: Sequence[Value]) -> tuple[int, ...]:
     """The values as mark numbers, empty if one of them is none."""
     numbers = []
     for value in values:
         if isinstance(value, str) and not isinstance(value, Word):
-            digits = re.fullmatch(r"\D{0,12}(\d{1,4})\W*", value)
+            digits = re.fullmatch(r"\D{0,12}(\d{1,4})[^\w.]*", value)
             value = float(digits[1]) if digits else -1.0
         if not isinstance(value, float) or value != int(value) or value < 0:
-            return []
+            return ()
         numbers.append(int(value))
-    return numbers
+    return tuple(numbers)

@@ -83,6 +83,7 @@ BOXES = [
     (JSON, "[-5, 22, 33, 44]", [(-5.0, 22.0, 33.0, 44.0)]),
     (JSON, "[[[11, 22, 33, 44]]]", [A]),
     (TAGGED, "(11, 22, 33, 44)", [A]),
+    (JSON, "11, 22, 33, 44", [A]),  # the whole answer: nothing else that they could be
     (PLAIN, "11 22 33 44", [A]),
     (PLAIN, "11, 22, 33, 44", [A]),
     # only what follows the thinking trace
@@ -110,7 +111,6 @@ NONE = [
     (JSON, "There are 4 people in rows 1 2 3 and 4", "unparsable", "no box"),
     (JSON, "x from 11 to 33 and y from 22 to 44", "unparsable", "no box"),
     (PLAIN, "the box is 11 22 33 44", "unparsable", "no box"),
-    (JSON, "11, 22, 33, 44", "unparsable", "no box"),
     (JSON, "[11, 22, 33, 44, 0.9]", "unparsable", "no box"),
     (JSON, "[11, 22, 33]", "unparsable", "no box"),
     (JSON, "[11,22,33,22,33,44,11,44]", "unparsable", "no box"),
@@ -119,7 +119,7 @@ NONE = [
     (TAGGED, "The region is the sheep in the middle.", "unparsable", "no box"),
     (JSON, "I'm sorry, but I can't identify people in images.", "refused", "prose"),
     (JSON, "I am unable to locate the object.", "refused", "prose"),
-    (TAGGED, "There is no red ball in the image.", "refused", "prose"),
+    (TAGGED, "There is no red ball in the image.", "empty", "nothing matches"),
     (TAGGED, "The region is the sheep that is not black.", "unparsable", "no box"),
     (TAGGED, "抱歉，图中没有这个物体。", "refused", "prose"),
     (JSON, "<think>It is [11,22,33,44], I am sure", "truncated", "trace"),
