@@ -125,7 +125,8 @@ def test_any_string_is_read(family, text):
 
 UNITS = (
     "[1,2,3,4] ", "the answer is [1,2,3,4], not [5,6,7,8]. ", '{"bbox": [1,2,3,4]}\n', "[", '["',
-    "[1;", "<box>", "<ref>", "```", "Man A: [1,2,3,4]\n", "x1=1, y1=2, ", "<tool_call>", "(1,2),(3,4) ", "[1,2,3,4] no wait ",
+    "[1;", "<box>", "<ref>", "```", "Man A: [1,2,3,4]\n", "x1=1, y1=2, ", "<tool_call>",
+    "(1,2),(3,4) ", "[1,2,3,4] no wait ",
 )  # fmt: skip
 
 
