@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import ClassVar
 
 from perturbations.base import Single, refused, result
-from perturbations.grammar import fault
-from perturbations.rewriters import Descriptor, Extraction, Job, Rewriter, Unanswered
+from perturbations.rewriters import Descriptor, Extraction, Job, Rewrite, Rewriter, Unanswered
 from perturbations.spacy_rewriter import SpacyRewriter
+from perturbations.verification import CHECKS, Finding, verify
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Example, Json, Perturbed
 
@@ -32,6 +33,9 @@ class _Case:
             "head": self.extraction.head,
             "descriptors": [d.text for d in self.extraction.descriptors],
             "kinds": [d.kind for d in self.extraction.descriptors],
+            "spans": [[list(s) for s in d.spans] for d in self.extraction.descriptors],
+            "doubts": [d.doubt for d in self.extraction.descriptors],
+            "votes": [list(d.votes) for d in self.extraction.descriptors],
             "attempts": self.attempts,
         }
 
@@ -48,7 +52,10 @@ class DescriptorDeletion(Single):
     where none is left the example is not perturbable.
     """
 
+    version: ClassVar[int] = 2
+
     rewriter: Rewriter = field(default_factory=SpacyRewriter)
+    pipeline: str | None = None
 
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
         """The trace keeps head, descriptors, the choice, the rewrite and every attempt."""
@@ -74,24 +81,33 @@ class DescriptorDeletion(Single):
                 case.unanswered = extraction.sentence
                 continue
             case.extraction = extraction
-            case.left = case.rng.sample(extraction.descriptors, len(extraction.descriptors))
+            drawn = case.rng.sample(extraction.descriptors, len(extraction.descriptors))
+            case.left = sorted(drawn, key=lambda d: d.doubt)  # stable: random among the least doubtful
             if not case.left:
                 reason = extraction.reason or "no descriptor"
                 case.done = refused(case.example, reason, case.trace())
 
     def _attempt(self, cases: list[_Case]) -> None:
         jobs = [Job(c.example.expression, c.extraction, c.left.pop(0)) for c in cases]
-        for case, job, rewrite in zip(cases, jobs, self.rewriter.rewrite(jobs), strict=True):
-            if isinstance(rewrite, Unanswered):
-                case.unanswered = rewrite.sentence
-                continue
-            problem = rewrite.fault or fault(job.expression, rewrite.text, job.extraction.head)
-            chosen = job.descriptor.text
-            attempt = {"descriptor": chosen, "rewrite": rewrite.text, "refused": problem}
-            case.attempts.append(attempt)
-            if not problem:
-                trace = case.trace() | {"choice": chosen, "kind": job.descriptor.kind}
-                case.done = result(case.example, rewrite.text, trace | {"rewrite": rewrite.text})
-            elif not case.left:
-                reason = f"every deletion was refused, the last one for: {problem}"
-                case.done = refused(case.example, reason, case.trace())
+        answers = self.rewriter.rewrite(jobs)
+        given = [i for i, a in enumerate(answers) if isinstance(a, Rewrite) and not a.fault]
+        texts = [a.text for a in answers if isinstance(a, Rewrite) and not a.fault]
+        findings = dict(zip(given, verify([jobs[i] for i in given], texts, self.pipeline), strict=True))
+        for i, (case, job, answer) in enumerate(zip(cases, jobs, answers, strict=True)):
+            if isinstance(answer, Unanswered):
+                case.unanswered = answer.sentence
+            else:
+                finding = findings.get(i) or Finding("rewriter", answer.fault)
+                self._settle(case, job, answer.text, finding)
+
+    def _settle(self, case: _Case, job: Job, text: str, finding: Finding) -> None:
+        """Keeps the attempt; ends the case where it stood up to all checks or none is left to try."""
+        chosen = job.descriptor.text
+        attempt = {"descriptor": chosen, "rewrite": text, "check": finding.check, "refused": finding.fault}
+        case.attempts.append(attempt)
+        if not finding.fault:
+            trace = case.trace() | {"choice": chosen, "kind": job.descriptor.kind, "rewrite": text}
+            case.done = result(case.example, text, trace | {"passed": list(CHECKS)})
+        elif not case.left:
+            reason = f"every deletion was refused, the last one for: {finding.fault}"
+            case.done = refused(case.example, reason, case.trace())

@@ -1,0 +1,97 @@
+"""The phrases and clauses after the noun that each tell one thing of the referent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from perturbations import lexicon as lx
+from perturbations.attachment import Setting, Verdict, verdict
+from perturbations.chunks import Chunk
+from perturbations.noun_phrase import noun_phrase
+from perturbations.words import Word
+
+
+@dataclass(slots=True)
+class Unit:
+    """Chunks that belong together, in parts where "and" or a comma joins equals.
+
+    doubt: 0 where rules or all parses agree on both ends, 1 where most do, 2 where it may be cut wrong.
+    """
+
+    parts: list[list[Chunk]]
+    doubt: int = 0
+    votes: list[str] = field(default_factory=list)
+    split: bool = True
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """All of them in order."""
+        return [c for part in self.parts for c in part]
+
+    @property
+    def start(self) -> int:
+        """The first word, connectors included."""
+        return self.parts[0][0].start
+
+    @property
+    def end(self) -> int:
+        """One past the last word."""
+        return self.parts[-1][-1].end
+
+
+def units(words: Sequence[Word], found: Sequence[Chunk], animate: bool) -> list[Unit]:
+    """The chunks in units, each with the doubt that its borders leave."""
+    made: list[Unit] = []
+    for chunk in found:
+        if not made:
+            made.append(Unit([[chunk]]))
+            continue
+        unit = made[-1]
+        listed = any(c.joint in {"and", "or"} and c.kind == "noun" for c in found if c.start > chunk.start)
+        said = verdict(Setting(words, unit.chunks, animate, listed), chunk)
+        _take(made, unit, chunk, said)
+    for unit in made:
+        unit.split = len(unit.parts) > 1 and not _shared(words, unit)
+    return made
+
+
+def _take(made: list[Unit], unit: Unit, chunk: Chunk, said: Verdict) -> None:
+    if said.votes:
+        unit.votes.append(said.votes)
+    if said.join:
+        if said.part:
+            unit.parts.append([chunk])
+        else:
+            unit.parts[-1].append(chunk)
+        unit.doubt = max(unit.doubt, 0 if said.sure else 1)
+        if said.part and unit.chunks[0].kind == "contrast":
+            unit.doubt = 2
+            if len(made) > 1:
+                made[-2].doubt = 2
+        return
+    fresh = Unit([[chunk]], votes=[said.votes] if said.votes else [])
+    if not said.sure:
+        unit.doubt, fresh.doubt = max(unit.doubt, 2), 1
+    made.append(fresh)
+
+
+def _shared(words: Sequence[Word], unit: Unit) -> bool:
+    """Whether the parts can't go one by one: one negation for all, "between A and B", "suit and tie"."""
+    first = unit.parts[0]
+    span = words[unit.start : unit.end]
+    if any(w.low in {"nor", "or", "neither", "either", "both"} for w in span):
+        return True
+    if words[first[0].key].low in lx.BETWEEN or any(words[c.key].low in lx.BETWEEN for c in first):
+        return True
+    later = [part[0] for part in unit.parts[1:]]
+    denied = any(c.negated for c in first)
+    if denied and any(c.kind != "finite" and not c.negated for c in later):
+        return True
+    return any(c.kind in {"noun", "odd"} and not _full(words, c) for c in later)
+
+
+def _full(words: Sequence[Word], chunk: Chunk) -> bool:
+    """Whether a joined noun has an article or an attribute of its own."""
+    phrase = noun_phrase(words, chunk.key)
+    return phrase is not None and phrase.noun > phrase.start

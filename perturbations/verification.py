@@ -1,0 +1,98 @@
+"""What a deletion must stand up to, whoever made it: grammar, words, polarity, and a second parse."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perturbations import grammar
+from perturbations.descriptors import describe
+from perturbations.negation import flip
+from perturbations.parsing import parsed
+from perturbations.rewriters import Descriptor, Extraction, Job
+
+CHECKS = ("grammar", "words", "polarity", "parse")
+"""In this order; the first that fails is the reason of a refusal."""
+_LINKS = grammar.RELATIVES | grammar.CONJUNCTIONS | grammar.COPULAS | grammar.ARTICLES
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The check that a rewrite failed and why; both "" where it stood up to all."""
+
+    check: str = ""
+    fault: str = ""
+
+
+def verify(jobs: Sequence[Job], rewrites: Sequence[str], pipeline: str | None) -> list[Finding]:
+    """For each rewrite what is wrong with it. pipeline: of spaCy, for reading the result again."""
+    found = [_by_text(job, text) for job, text in zip(jobs, rewrites, strict=True)]
+    passed = [i for i, finding in enumerate(found) if not finding.fault]
+    texts = [t for i in passed for t in (jobs[i].expression, rewrites[i])]
+    read = parsed(texts, pipeline)
+    for k, i in enumerate(passed):
+        old, new = (describe(t, w) for t, w in zip(texts[2 * k : 2 * k + 2], read[2 * k : 2 * k + 2], strict=True))
+        fault = _moved(jobs[i], old, new)
+        found[i] = Finding("parse", fault) if fault else Finding()
+    return found
+
+
+def _by_text(job: Job, text: str) -> Finding:
+    checks = (
+        ("grammar", lambda: grammar.fault(job.expression, text, job.extraction.head)),
+        ("words", lambda: wrong_words(job, text)),
+        ("polarity", lambda: flip(job.expression, text)),
+    )
+    for name, check in checks:
+        if fault := check():
+            return Finding(name, fault)
+    return Finding()
+
+
+def wrong_words(job: Job, text: str) -> str:
+    """Why something other than exactly one descriptor was deleted; "" if it was."""
+    old, new = Counter(grammar.words(job.expression)), Counter(grammar.words(text))
+    added = new - old - Counter({"a": 1, "an": 1, "the": 1})
+    if added:
+        return f"it adds {next(iter(added))!r}, which is not in the expression"
+    gone, meant = old - new, Counter(grammar.words(job.descriptor.text))
+    still = [w for w in meant if w not in grammar.FUNCTION_WORDS and w not in gone]
+    if still and old[still[0]] >= meant[still[0]]:
+        return f"{still[0]!r} of the descriptor {job.descriptor.text!r} is still there"
+    lost = [w for w in gone - meant if w not in grammar.FUNCTION_WORDS]
+    return f"it also drops {lost[0]!r}, which is not part of the descriptor" if lost else ""
+
+
+def _moved(job: Job, old: Extraction, new: Extraction) -> str:
+    """Whether the rewrite, read again, has another head or no longer tells something of the referent
+    that the expression told, "in orange" of another person, say."""
+    if old.head.casefold() != new.head.casefold():
+        return f"read again, it is about {new.head or 'nothing'!r} and no longer about {old.head!r}"
+    told = [_content(d) for d in new.descriptors]
+    for other in old.descriptors:
+        if _touched(job, other):
+            continue
+        if _content(other) not in told:
+            return f"read again, {other.text!r} no longer tells of the {old.head or 'referent'} alone"
+        told.remove(_content(other))
+    if len(new.descriptors) > len(old.descriptors):
+        return "read again, it has more descriptors than before"
+    return ""
+
+
+def _touched(job: Job, other: Descriptor) -> bool:
+    """Whether the deletion took words of this descriptor away, or it was doubtful from the start."""
+    mine = set(grammar.words(job.descriptor.text))
+    overlap = any(a < d and c < b for a, b in other.spans for c, d in job.descriptor.spans)
+    if job.descriptor.spans:
+        return overlap
+    return set(grammar.words(other.text)) <= mine
+
+
+def _content(descriptor: Descriptor) -> tuple[str, ...]:
+    """Its words without what links it to the rest."""
+    read = grammar.words(descriptor.text)
+    while read and read[0] in _LINKS:
+        read = read[1:]
+    return tuple(w for w in read if w not in grammar.ARTICLES)
