@@ -36,7 +36,7 @@ class Setting:
 
     words: Sequence[Word]
     unit: Sequence[Chunk]
-    animate: bool
+    head: str
 
     @property
     def last(self) -> Chunk:
@@ -48,8 +48,13 @@ class Setting:
         """The last noun that the chunk just before names."""
         return None if self.last.noun is None else self.words[self.last.noun]
 
-    listed: bool = False
-    """Whether a later "and" joins another noun: commas before it then are those of a list."""
+    listed: str = ""
+    """The "and" or "or" by which a later chunk joins a noun: commas before it then are those of a list."""
+
+    @property
+    def animate(self) -> bool:
+        """Whether the referent is a person or animal, who can wear, hold and look."""
+        return self.head in lx.ANIMATES
 
     @property
     def relative(self) -> bool:
@@ -60,7 +65,9 @@ class Setting:
     def rival(self) -> bool:
         """Whether the last noun is one that what follows can tell of as well as of the referent."""
         inside = self.words[self.last.key : self.last.end] if self.last.noun is not None else []
-        return self.named(lx.ANIMATES) or any(w.low in lx.GROUPS for w in inside)
+        toy = len(inside) > 1 and inside[-2].low in {"teddy", "toy"}
+        same = self.noun is not None and self.noun.low.rstrip("s") == self.head.rstrip("s")
+        return (self.named(lx.ANIMATES) and not toy) or same or any(w.low in lx.GROUPS for w in inside)
 
     def named(self, names: frozenset[str]) -> bool:
         """Whether the last noun is one of these."""
@@ -106,6 +113,8 @@ def _bound(setting: Setting, chunk: Chunk) -> Verdict | None:
 def _located(setting: Setting, chunk: Chunk) -> bool:
     """ "visible on the left": a place of its own after an adjective that compares nothing."""
     graded = setting.words[setting.last.end - 1]
+    if setting.words[setting.unit[0].key].low in {"with", "without"}:
+        return False  # "with lettering visible on the back"
     if graded.low in lx.SIDES and setting.words[chunk.key].low in {"with", "without", "in", "on", "near", "wearing"}:
         return True
     compares = graded.low in lx.COMPARATIVES | lx.ORDINALS | lx.PLACE_ADJECTIVES or graded.tag in {"JJR", "RBR"}
@@ -118,7 +127,7 @@ def _located(setting: Setting, chunk: Chunk) -> bool:
 def _joined(setting: Setting, chunk: Chunk) -> Verdict:
     denied = any(c.negated for c in setting.unit)
     if chunk.joint in {"or", "nor"}:
-        return PART
+        return JOIN  # one negation, or one choice, for all
     if chunk.joint == "but" and setting.last.negated and not chunk.negated and len(setting.unit) > 1:
         return JOIN  # "not straight up but angled"
     inside = setting.words[setting.last.end - 1]
@@ -137,6 +146,8 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
         return Verdict(False, sure=False)
     if denied and not chunk.negated and chunk.joint == "and" and setting.unit[0].kind == chunk.kind:
         return Verdict(False, sure=False)
+    if chunk.kind == "prep" and setting.last.kind == "prep" and len(setting.unit) > 1:
+        return Verdict(True, sure=False)  # "a time after 12 and before 6"
     if chunk.kind == "verb" and setting.rival and not chunk.comma:
         return _by_vote(setting, chunk)
     return NEW
@@ -145,12 +156,14 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
 def _after_comma(setting: Setting, chunk: Chunk) -> Verdict:
     unit = setting.words[setting.unit[0].start : setting.last.end]
     if any(w.low == "neither" for w in unit) and not any(w.low == "nor" for w in unit):
-        return PART
+        return JOIN
     if setting.relative and chunk.kind == "finite":
         return PART
     if chunk.kind == "noun" and chunk.noun is not None and setting.listed:
         listed = setting.words[chunk.start + 1].kind != "det" or setting.words[chunk.key].low in {"a", "an"}
         named = setting.last.noun is not None and setting.last.kind in {"prep", "verb", "noun", "relative"}
+        if listed and named and setting.listed == "or":
+            return JOIN
         return Verdict(True, sure=False, part=True) if listed and named else NEW
     if chunk.kind == "grade" and chunk.negated:
         return Verdict(False, sure=True)
@@ -162,7 +175,9 @@ def _after_comma(setting: Setting, chunk: Chunk) -> Verdict:
 
 def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
     """What a with-phrase says of its noun ("with hands not pressed together", "with zipper open")."""
+    held = setting.words[setting.unit[0].key].low in {"with", "without"}
     opened = [c for c in setting.unit if setting.words[c.key].low in {"with", "without"} and c.noun is not None]
+    opened += [c for c in setting.unit[1:] if held and c.kind == "noun" and c.joint and c.noun is not None]
     if not opened or setting.unit[-1] is not opened[-1] and setting.last.kind not in {"grade", "verb"}:
         return None
     words, noun = setting.words, setting.words[opened[-1].noun]  # type: ignore[index]  # kept above
@@ -199,14 +214,20 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
         return JOIN if setting.last.kind in {"verb", "relative", "finite", "prep"} else NEW
     if any(w.low in {"it", "them"} for w in words[chunk.key : chunk.end]):
         return JOIN
+    inside = {w.low for w in words[chunk.key : chunk.end]}
+    own = inside & {"his", "her", "its", "their", "both", "one", "two"}
+    if key == "with" and own and told in lx.TOOLS and setting.unit[0].kind in {"verb", "relative"}:
+        return JOIN
+    if setting.rival:
+        return _by_vote(setting, chunk, leaning=1 if told in lx.SIDES else 2)
     if key in {"with", "without"} and told in lx.BODY | lx.WORN:
-        return _by_vote(setting, chunk) if setting.rival else NEW
+        return NEW
     if chunk.negated and not setting.rival and key not in {"with", "without"}:
         return NEW
     if setting.named(lx.WORN):
         return _after_garment(setting, chunk, key, told)
     if setting.named(lx.BODY):
-        placed = told in lx.SIDES
+        placed = told in (lx.FIELDS if setting.named(lx.TOOLS) else lx.SIDES)
         if key in {"in", "on"} and (placed or told in lx.WORN):
             return Verdict(False, sure=told in lx.WORN or "the" in {w.low for w in words[chunk.key : chunk.end]})
         close = key not in {"with", "without", "by", "beside", "in"}
@@ -232,6 +253,9 @@ def _after_garment(setting: Setting, chunk: Chunk, key: str, told: str | None) -
 
 def _verb(setting: Setting, chunk: Chunk) -> Verdict:
     verb = setting.words[chunk.key]
+    has = {w.low for w in setting.words[setting.last.key : setting.last.end]} & {"have", "has", "having"}
+    if has and verb.kind == "ed":
+        return JOIN  # "that has one foot lifted"
     if setting.rival:
         if verb.low in lx.PERSON_VERBS | {"facing"} or setting.words[setting.last.key].low != "by":
             return _by_vote(setting, chunk, leaning=1)
@@ -254,6 +278,9 @@ def _relative(setting: Setting, chunk: Chunk) -> Verdict:
     if word in {"who", "whom"} and not setting.rival:
         return NEW
     if setting.named(lx.SIDES | lx.PLACE_NOUNS | {"camera"}):
+        return NEW
+    does = {w.low for w in setting.words[chunk.key : chunk.end] if w.kind == "ing"}
+    if setting.animate and setting.named(lx.BODY | lx.WORN) and does & (lx.PERSON_VERBS | {"flying", "facing"}):
         return NEW
     standing = {w.low for w in setting.words[chunk.key : chunk.end]} & _STANDING
     if (standing or _compares(setting.words, chunk)) and not setting.rival:

@@ -30,7 +30,7 @@ def describe(text: str, words: Sequence[Word]) -> Extraction:
     placed = words[phrase.noun].low in lx.PLACE_NOUNS | lx.PLACE_ADJECTIVES
     headless = loose and (not phrase.nominal or placed)
     end, noun = (phrase.end, phrase.noun) if headless else _partitive(words, phrase)
-    after = units(words, chunks(words, end, loose), words[noun].low in lx.ANIMATES)
+    after = units(words, chunks(words, end, loose), words[noun].low)
     found += _headless(text, words, phrase) if headless else _before(text, words, phrase)
     found += [d for k in range(len(after)) for d in _unit(text, words, after, k)]
     found = _counted(text, found)
@@ -147,6 +147,9 @@ def _first_part(words: Sequence[Word], part: Sequence[Chunk], follows: Chunk) ->
     if first.kind != "relative":
         return _own(words, first)
     k = first.key + 1
+    shares = follows.kind == "finite" or any(w.low in _BE for w in words[k : first.end])
+    if not shares and words[first.key].low != "whose":
+        return first.key  # "that has mustard on it but not forming a word"
     if words[first.key].low == "whose":
         while k < first.end and words[k].kind not in {"aux", "fin"}:
             k += 1
@@ -154,6 +157,9 @@ def _first_part(words: Sequence[Word], part: Sequence[Chunk], follows: Chunk) ->
         while k < first.end and words[k].kind == "aux":
             k += 1
     return k
+
+
+_BE = frozenset({"is", "are", "was", "were", "isn't", "aren't"})
 
 
 def _phrase_start(words: Sequence[Word], chunk: Chunk) -> int:

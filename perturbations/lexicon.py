@@ -165,6 +165,10 @@ COMPOUND_ENDS = _set(
     "legged sleeved toned filled haired-looking style type"
 )
 """What makes one attribute with the word before it ("blonde haired", "front facing")."""
+TOOLS = _set("hand hands mouth foot feet trunk paw paws tongue finger fingers arms teeth beak")
+"""Parts with which something is done ("covering its eyes with its hands")."""
+FIELDS = _set("left right foreground background middle distance")
+"""Places in the picture that no hand rests on."""
 GROUPS = _set("two three four five both pair group others all")
 """Words for several of a kind: what follows them may tell of all."""
 
@@ -190,5 +194,5 @@ TRANSITIVE = _set(
     "displaying featuring covering gripping crossing boarding driving wears holds has"
 )
 NOUNS_TAKEN_FOR_VERBS = _set("rose kebaya cardigan pair shadow rigging railing lettering clothing seating standing-desk "
-                             "trim dumpling head hub spoke building painting coverings wrinkling opening bud")  # fmt: skip
+                             "trim dumpling head hub spoke building painting coverings wrinkling opening bud handle crown")  # fmt: skip
 """Nouns that look like a verb."""

@@ -77,6 +77,9 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
         return "stop" if after_person and word.low in lx.WORN | lx.BODY | lx.PLACE_NOUNS else "noun"
     if kind == "place" and word.low in _PLACES and not loose and words[k - 1].kind in {"noun", "adj", "place", "ed"}:
         return "noun"  # "on the left hand side", "a dark sleeve top"
+    garment = word.low == "top" and loose and words[noun].low not in lx.ANIMATES and words[k - 1].kind == "noun"
+    if garment and not (k + 1 < len(words) and words[k + 1].kind == "place"):
+        return "noun"
     if kind in _BEFORE and nominal_follows(words, k):
         if loose and (after_person or kind == "place"):
             return "stop"
@@ -110,7 +113,9 @@ def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
         return "on" if ready and follows and words[k + 1].kind in {"adj", "place", "ed", "ing", "adv"} else "stop"
     if kind == "prep" and follows and k > first - 1 and words[k + 1].kind in {"noun", "adj", "place"}:
         graded = k > 0 and words[k - 1].kind in {"det", "adv"} and word.low not in {"of", "in", "on", "to", "with"}
-        return "on" if graded or (word.low in {"out", "of"} and first < k) else "stop"
+        return "on" if graded else "stop"
+    if kind == "prep" and _bare_noun_follows(words, k if word.low == "out" else k - 1):
+        return "on"  # "out of focus flower"
     return "stop"
 
 
@@ -118,7 +123,8 @@ def _bare_noun_follows(words: Sequence[Word], k: int) -> bool:
     """ "slightly behind pedestrian", "out of focus flower": no article between."""
     run = words[k + 1 : k + 5]
     stop = next((i for i, w in enumerate(run) if w.kind not in _BEFORE and w.low not in {"of"}), len(run))
-    return any(w.kind == "noun" for w in run[:stop]) and words[k].low in {"behind", "out"}
+    named = sum(w.kind == "noun" for w in run[:stop])
+    return (words[k].low == "behind" and named > 0) or (words[k].low == "out" and run[0].low == "of" and named > 1)
 
 
 def nominal_follows(words: Sequence[Word], k: int) -> bool:
@@ -209,6 +215,8 @@ _SECOND_PLACE = frozenset({"left", "right", "leftmost", "rightmost", "center", "
 
 def _descriptive(words: Sequence[Word], k: int, end: int) -> bool:
     word = words[k]
+    if words[k - 1].low == "of":
+        return True  # "out of focus"
     if end == k + 1 and (word.low in lx.NEVER_ALONE or word.low in lx.DEGREES):
         return False
     compound = word.related(frozenset({"compound"})) and not word.low.endswith(("er", "est", "ed"))

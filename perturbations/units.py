@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from perturbations import lexicon as lx
 from perturbations.attachment import Setting, Verdict, verdict
@@ -40,7 +41,7 @@ class Unit:
         return self.parts[-1][-1].end
 
 
-def units(words: Sequence[Word], found: Sequence[Chunk], animate: bool) -> list[Unit]:
+def units(words: Sequence[Word], found: Sequence[Chunk], head: str) -> list[Unit]:
     """The chunks in units, each with the doubt that its borders leave."""
     made: list[Unit] = []
     for chunk in found:
@@ -48,11 +49,15 @@ def units(words: Sequence[Word], found: Sequence[Chunk], animate: bool) -> list[
             made.append(Unit([[chunk]]))
             continue
         unit = made[-1]
-        listed = any(c.joint in {"and", "or"} and c.kind == "noun" for c in found if c.start > chunk.start)
-        said = verdict(Setting(words, unit.chunks, animate, listed), chunk)
+        later = (c.joint for c in found if c.start > chunk.start and c.kind == "noun")
+        listed = next((joint for joint in later if joint in {"and", "or"}), "")
+        said = verdict(Setting(words, unit.chunks, head, listed), chunk)
         _take(made, unit, chunk, said)
     for unit in made:
-        unit.split = len(unit.parts) > 1 and not _shared(words, unit)
+        unit.split = len(unit.parts) > 1 and not unit.doubt and not _shared(words, unit)
+    for before, unit in pairwise(made):
+        if len(before.parts) > 1 and unit.chunks[0].joint and not any(p[0].joint for p in before.parts):
+            unit.doubt = 2  # the "and" of a list stands before it ("a black cap, a silver barrel, and whose …")
     return made
 
 
@@ -79,16 +84,19 @@ def _take(made: list[Unit], unit: Unit, chunk: Chunk, said: Verdict) -> None:
 def _shared(words: Sequence[Word], unit: Unit) -> bool:
     """Whether the parts can't go one by one: one negation for all, "between A and B", "suit and tie"."""
     first = unit.parts[0]
-    span = words[unit.start : unit.end]
-    if any(w.low in {"nor", "or", "neither", "either", "both"} for w in span):
-        return True
+    if any(w.low in {"neither", "either"} for w in words[first[0].start : first[-1].end]):
+        later_finite = all(part[0].kind in {"finite", "relative"} for part in unit.parts[1:])
+        return not later_finite
     if words[first[0].key].low in lx.BETWEEN or any(words[c.key].low in lx.BETWEEN for c in first):
         return True
     later = [part[0] for part in unit.parts[1:]]
     denied = any(c.negated for c in first)
     if denied and any(c.kind != "finite" and not c.negated for c in later):
         return True
-    return any(c.kind in {"noun", "odd"} and not _full(words, c) for c in later)
+    bare = [c for c in later if c.kind in {"noun", "odd"} and not _full(words, c)]
+    if bare and len(bare) < len(later):
+        unit.doubt = 2
+    return bool(bare)
 
 
 def _full(words: Sequence[Word], chunk: Chunk) -> bool:

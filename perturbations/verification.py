@@ -73,12 +73,19 @@ def _moved(job: Job, old: Extraction, new: Extraction) -> str:
     for other in old.descriptors:
         if _touched(job, other):
             continue
-        if _content(other) not in told:
+        kept = next((t for t in told if _same(t, _content(other))), None)
+        if kept is None:
             return f"read again, {other.text!r} no longer tells of the {old.head or 'referent'} alone"
-        told.remove(_content(other))
+        told.remove(kept)
     if len(new.descriptors) > len(old.descriptors):
         return "read again, it has more descriptors than before"
     return ""
+
+
+def _same(now: tuple[str, ...], before: tuple[str, ...]) -> bool:
+    """Whether a descriptor is another one as it was, or that with the word which it shared with the deleted
+    one ("a white hull" → "with a white hull")."""
+    return now == before or (now[-len(before) :] == before and len(now) - len(before) == 1)
 
 
 def _touched(job: Job, other: Descriptor) -> bool:

@@ -57,7 +57,7 @@ def _closed(word: Word) -> str:
     low = word.low
     if not any(c.isalnum() for c in low):
         return "comma" if low in {",", ";"} else "cc" if low in {"&", "/"} else "punct"
-    if low in lx.NEGATIONS - {"without", "no", "nobody", "nothing", "none"}:
+    if low in lx.NEGATIONS - {"nor", "without", "no", "nobody", "nothing", "none"}:
         return "neg"
     for words, kind in _CLOSED:
         if low in words:
