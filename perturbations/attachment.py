@@ -7,7 +7,7 @@ the parses are asked, and what they don't agree on is doubtful.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perturbations import lexicon as lx
 from perturbations.chunks import Chunk
@@ -148,7 +148,8 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
         return Verdict(False, sure=False)
     if chunk.kind == "prep" and setting.last.kind == "prep" and len(setting.unit) > 1:
         return Verdict(True, sure=False)  # "a time after 12 and before 6"
-    if chunk.kind == "verb" and setting.rival and not chunk.comma:
+    verbs = sum(c.kind == "verb" for c in setting.unit)
+    if chunk.kind == "verb" and setting.rival and not chunk.comma and (setting.unit[0].kind != "verb" or verbs > 1):
         return _by_vote(setting, chunk)
     return NEW
 
@@ -216,10 +217,12 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
         return JOIN
     inside = {w.low for w in words[chunk.key : chunk.end]}
     own = inside & {"his", "her", "its", "their", "both", "one", "two"}
-    if key == "with" and own and told in lx.TOOLS and setting.unit[0].kind in {"verb", "relative"}:
+    if key == "with" and own and told in lx.TOOLS and words[setting.unit[0].key].low in _HANDLING:
         return JOIN
     if setting.rival:
         return _by_vote(setting, chunk, leaning=1 if told in lx.SIDES else 2)
+    if told in lx.SIDES and inside & {"left", "right"} and not setting.named(lx.BODY):
+        return Verdict(False, sure=_votes(setting, chunk) == 0)
     if key in {"with", "without"} and told in lx.BODY | lx.WORN:
         return NEW
     if chunk.negated and not setting.rival and key not in {"with", "without"}:
@@ -235,8 +238,14 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
     if setting.named(lx.SIDES | lx.PLACE_NOUNS) and told in lx.SIDES:
         return NEW
     if setting.named(lx.SIDES | lx.PLACE_NOUNS):
+        if setting.named(lx.SIDES):
+            return Verdict(False, sure=key in {"with", "without", "in"} or _votes(setting, chunk) == 0)
         return NEW if key in {"with", "without", "in"} or _votes(setting, chunk) == 0 else _by_vote(setting, chunk)
-    return _by_vote(setting, chunk)
+    said = _by_vote(setting, chunk)
+    return replace(said, sure=said.sure and key not in {"with", "without"})
+
+
+_HANDLING = lx.TRANSITIVE - {"wearing", "riding", "showing", "containing", "wears", "has", "having"}
 
 
 def _after_garment(setting: Setting, chunk: Chunk, key: str, told: str | None) -> Verdict:
@@ -253,8 +262,8 @@ def _after_garment(setting: Setting, chunk: Chunk, key: str, told: str | None) -
 
 def _verb(setting: Setting, chunk: Chunk) -> Verdict:
     verb = setting.words[chunk.key]
-    has = {w.low for w in setting.words[setting.last.key : setting.last.end]} & {"have", "has", "having"}
-    if has and verb.kind == "ed":
+    has = {w.low for w in setting.words[setting.unit[0].key : setting.last.end]} & {"have", "has", "having"}
+    if has and setting.relative and verb.kind == "ed":
         return JOIN  # "that has one foot lifted"
     if setting.rival:
         if verb.low in lx.PERSON_VERBS | {"facing"} or setting.words[setting.last.key].low != "by":
@@ -273,7 +282,10 @@ def _verb(setting: Setting, chunk: Chunk) -> Verdict:
 
 def _relative(setting: Setting, chunk: Chunk) -> Verdict:
     word = setting.words[chunk.key].low
-    if setting.noun is None:
+    if setting.noun is None or setting.named(frozenset({"it", "them"})):
+        return NEW
+    named = {w.low for w in setting.words[chunk.key : chunk.end]}
+    if word == "whose" and setting.animate and named & lx.BODY and not setting.rival:
         return NEW
     if word in {"who", "whom"} and not setting.rival:
         return NEW

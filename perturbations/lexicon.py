@@ -169,7 +169,7 @@ TOOLS = _set("hand hands mouth foot feet trunk paw paws tongue finger fingers ar
 """Parts with which something is done ("covering its eyes with its hands")."""
 FIELDS = _set("left right foreground background middle distance")
 """Places in the picture that no hand rests on."""
-GROUPS = _set("two three four five both pair group others all")
+GROUPS = _set("two three four five both others all")
 """Words for several of a kind: what follows them may tell of all."""
 
 # ── verbs ───────────────────────────────────────────────────────────────────────────────────────
@@ -194,5 +194,5 @@ TRANSITIVE = _set(
     "displaying featuring covering gripping crossing boarding driving wears holds has"
 )
 NOUNS_TAKEN_FOR_VERBS = _set("rose kebaya cardigan pair shadow rigging railing lettering clothing seating standing-desk "
-                             "trim dumpling head hub spoke building painting coverings wrinkling opening bud handle crown")  # fmt: skip
+                             "trim dumpling head hub spoke building painting coverings wrinkling opening bud handle crown topping")  # fmt: skip
 """Nouns that look like a verb."""

@@ -114,6 +114,8 @@ def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
     if kind == "prep" and follows and k > first - 1 and words[k + 1].kind in {"noun", "adj", "place"}:
         graded = k > 0 and words[k - 1].kind in {"det", "adv"} and word.low not in {"of", "in", "on", "to", "with"}
         return "on" if graded else "stop"
+    if kind == "prep" and word.low in {"inside", "outside"} and k > 0 and words[k - 1].kind in {"det", "adj"}:
+        return "noun"  # "with a red inside"
     if kind == "prep" and _bare_noun_follows(words, k if word.low == "out" else k - 1):
         return "on"  # "out of focus flower"
     return "stop"

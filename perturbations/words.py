@@ -17,6 +17,7 @@ Doc = Any
 
 OUTSIDE = -1
 """Governor of a word that hangs on the frame sentence and not on another word of the expression."""
+_NAME = re.compile(r"(?<=\s)[A-Z][\w.]*(?:\s+[A-Z][\w.]*)+")
 _STOPS = ",;:.()“”\"!?[]"
 _QUOTATION = re.compile(r"(?<!\w)(?:“.+?”|\".+?\"|['‘].+?['’])(?!\w)")
 _LINKED = re.compile(r"[\w.%#$&@]+(?:[-–/'’][\w.]+)*")
@@ -55,6 +56,8 @@ class Word:
 
 def _closed(word: Word) -> str:
     low = word.low
+    if " " in word.text:
+        return ""  # a name or a quotation
     if not any(c.isalnum() for c in low):
         return "comma" if low in {",", ";"} else "cc" if low in {"&", "/"} else "punct"
     if low in lx.NEGATIONS - {"nor", "without", "no", "nobody", "nothing", "none"}:
@@ -89,7 +92,7 @@ def _open(word: Word) -> str:
     graded = any(t in {"JJR", "RBR", "JJS"} for t in word.tags) or word.related(frozenset({"amod"}))
     if word.low.endswith(("ier", "iest")) and graded:
         return "adj"
-    if word.text[0] in "“\"'‘" and len(word.text) > 2:
+    if (word.text[0] in "“\"'‘" and len(word.text) > 2) or " " in word.text:
         return "noun"
     if "-" in word.low:
         return "noun" if word.tag.startswith("N") and word.related(_NOMINAL) else "adj"
@@ -146,7 +149,7 @@ def words_of(text: str, docs: Sequence[Doc], offsets: Sequence[tuple[int, int]],
 
 def _groups(text: str, offsets: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Tokens that make one word: joined by hyphens and the like, a possessive, or a quotation."""
-    quoted = [m.span() for m in _QUOTATION.finditer(text)]
+    quoted = [m.span() for m in _QUOTATION.finditer(text)] + [m.span() for m in _NAME.finditer(text)]
     groups: list[list[int]] = []
     for i, (start, end) in enumerate(offsets):
         if groups:
