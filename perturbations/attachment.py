@@ -69,6 +69,11 @@ class Setting:
         same = self.noun is not None and self.noun.low.rstrip("s") == self.head.rstrip("s")
         return (self.named(lx.ANIMATES) and not toy) or same or any(w.low in lx.GROUPS for w in inside)
 
+    @property
+    def placed(self) -> bool:
+        """Whether the last noun is a place in the picture."""
+        return self.noun is not None and (self.noun.low in lx.PLACE_NOUNS or _side(self.noun.low))
+
     def named(self, names: frozenset[str]) -> bool:
         """Whether the last noun is one of these."""
         return self.noun is not None and self.noun.low in names
@@ -113,7 +118,7 @@ def _bound(setting: Setting, chunk: Chunk) -> Verdict | None:
 def _located(setting: Setting, chunk: Chunk) -> bool:
     """ "visible on the left": a place of its own after an adjective that compares nothing."""
     graded = setting.words[setting.last.end - 1]
-    if setting.words[setting.unit[0].key].low in {"with", "without"}:
+    if any(setting.words[c.key].low in {"with", "without"} for c in setting.unit):
         return False  # "with lettering visible on the back"
     if graded.low in lx.SIDES and setting.words[chunk.key].low in {"with", "without", "in", "on", "near", "wearing"}:
         return True
@@ -137,6 +142,8 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
         return JOIN if chunk.joint == "but" else PART
     if chunk.kind == "relative":
         return NEW
+    if any(c.kind == "relative" for c in setting.unit[1:]) and not setting.relative:
+        return Verdict(True, sure=False)  # "with feathers that are not black and not white"
     if chunk.kind == "clause":
         return NEW
     if setting.relative:
@@ -176,7 +183,9 @@ def _after_comma(setting: Setting, chunk: Chunk) -> Verdict:
 
 def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
     """What a with-phrase says of its noun ("with hands not pressed together", "with zipper open")."""
-    held = setting.words[setting.unit[0].key].low in {"with", "without"}
+    span = setting.words[setting.unit[0].start : setting.last.end]
+    has = setting.relative and any(w.low in {"has", "have", "having"} for w in span)
+    held = has or setting.words[setting.unit[0].key].low in {"with", "without"}
     opened = [c for c in setting.unit if setting.words[c.key].low in {"with", "without"} and c.noun is not None]
     opened += [c for c in setting.unit[1:] if held and c.kind == "noun" and c.joint and c.noun is not None]
     if not opened or setting.unit[-1] is not opened[-1] and setting.last.kind not in {"grade", "verb"}:
@@ -220,29 +229,42 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
     if key == "with" and own and told in lx.TOOLS and words[setting.unit[0].key].low in _HANDLING:
         return JOIN
     if setting.rival:
-        return _by_vote(setting, chunk, leaning=1 if told in lx.SIDES else 2)
-    if told in lx.SIDES and inside & {"left", "right"} and not setting.named(lx.BODY):
+        return _by_vote(setting, chunk, leaning=1 if _side(told) else 2)
+    if _side(told) and inside & {"left", "right"} and not setting.named(lx.BODY):
         return Verdict(False, sure=_votes(setting, chunk) == 0)
-    if key in {"with", "without"} and told in lx.BODY | lx.WORN:
-        return NEW
+    if key in {"with", "without"} and (told in lx.BODY | lx.WORN or inside & _PERSONAL):
+        of_garment = setting.named(lx.WORN) and told in _OF_GARMENTS
+        return Verdict(True, sure=False) if of_garment else NEW
+    if key in {"with", "without"} and _compares(words, chunk):
+        return Verdict(False, sure=_votes(setting, chunk) == 0)
     if chunk.negated and not setting.rival and key not in {"with", "without"}:
         return NEW
     if setting.named(lx.WORN):
         return _after_garment(setting, chunk, key, told)
     if setting.named(lx.BODY):
-        placed = told in (lx.FIELDS if setting.named(lx.TOOLS) else lx.SIDES)
+        placed = told in lx.FIELDS if setting.named(lx.TOOLS) else _side(told)
         if key in {"in", "on"} and (placed or told in lx.WORN):
             return Verdict(False, sure=told in lx.WORN or "the" in {w.low for w in words[chunk.key : chunk.end]})
         close = key not in {"with", "without", "by", "beside", "in"}
         return JOIN if close else _by_vote(setting, chunk, leaning=key == "in")
-    if setting.named(lx.SIDES | lx.PLACE_NOUNS) and told in lx.SIDES:
+    if setting.placed and _side(told):
         return NEW
-    if setting.named(lx.SIDES | lx.PLACE_NOUNS):
-        if setting.named(lx.SIDES):
+    if setting.placed:
+        opening = words[setting.unit[0].key].low
+        if setting.noun is not None and _side(setting.noun.low) and opening not in {"with", "without"}:
             return Verdict(False, sure=key in {"with", "without", "in"} or _votes(setting, chunk) == 0)
         return NEW if key in {"with", "without", "in"} or _votes(setting, chunk) == 0 else _by_vote(setting, chunk)
     said = _by_vote(setting, chunk)
     return replace(said, sure=said.sure and key not in {"with", "without"})
+
+
+_PERSONAL = frozenset({"hair", "lip", "lips", "skin", "face", "facial", "eyes"})
+_OF_GARMENTS = frozenset({"chest", "back", "neck", "shoulder", "shoulders", "waist", "body", "front"})
+
+
+def _side(low: str | None) -> bool:
+    """Whether a noun is a place in the picture that locates by itself ("left", "bottom-center")."""
+    return low is not None and any(part in lx.SIDES for part in low.split("-"))
 
 
 _HANDLING = lx.TRANSITIVE - {"wearing", "riding", "showing", "containing", "wears", "has", "having"}
@@ -255,7 +277,7 @@ def _after_garment(setting: Setting, chunk: Chunk, key: str, told: str | None) -
         return _by_vote(setting, chunk)
     if told in lx.BODY and key in {"on", "over", "around", "in"}:
         return JOIN
-    if setting.animate or told in lx.SIDES:
+    if setting.animate or _side(told):
         return NEW if told not in lx.PATTERNS | lx.WORN else _by_vote(setting, chunk)
     return _by_vote(setting, chunk)
 
@@ -289,7 +311,7 @@ def _relative(setting: Setting, chunk: Chunk) -> Verdict:
         return NEW
     if word in {"who", "whom"} and not setting.rival:
         return NEW
-    if setting.named(lx.SIDES | lx.PLACE_NOUNS | {"camera"}):
+    if setting.placed:
         return NEW
     does = {w.low for w in setting.words[chunk.key : chunk.end] if w.kind == "ing"}
     if setting.animate and setting.named(lx.BODY | lx.WORN) and does & (lx.PERSON_VERBS | {"flying", "facing"}):
@@ -351,6 +373,6 @@ def _by_vote(setting: Setting, chunk: Chunk, leaning: int = 0) -> Verdict:
     low = _votes(setting, chunk)
     leaning += any(w.low in lx.GROUPS for w in setting.words[setting.last.key : setting.last.end])
     join = 2 * (low + leaning) > n
-    risky = setting.rival or leaning
+    risky = setting.rival or leaning or any(c.joint for c in setting.unit[1:])
     sure = not join and low == 0 and not risky
     return Verdict(join, sure=sure, votes=f"{low}/{n}")

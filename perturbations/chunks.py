@@ -84,7 +84,8 @@ def _core(words: Sequence[Word], k: int, negated: bool, loose: bool) -> Core:
         return _preposition(words, k)
     if word.kind in {"ing", "ed"} and not (negated and _names(words, k)):
         return _verb(words, k)
-    if word.kind in {"adj", "adv", "part", "place"} and not _names(words, k):
+    state = word.low in _STATES and k + 1 < len(words) and words[k + 1].kind not in {"noun", "adj", "place"}
+    if word.kind in {"adj", "adv", "part", "place"} and (state or not _names(words, k)):
         return "grade", _graded(words, k), None, True
     phrase = noun_phrase(words, k, loose)
     if phrase is None:
@@ -94,6 +95,9 @@ def _core(words: Sequence[Word], k: int, negated: bool, loose: bool) -> Core:
         _, end, noun, whole = _finite(words, phrase.end, "finite")
         return "clause", end, noun, whole
     return ("contrast" if negated else "noun"), phrase.end, phrase.noun, True
+
+
+_STATES = frozenset({"visible", "closed", "open", "alone", "upright", "shown"})
 
 
 def _names(words: Sequence[Word], k: int) -> bool:
@@ -155,12 +159,17 @@ def _verb(words: Sequence[Word], k: int) -> Core:
         and end + 1 < len(words) and words[end + 1].kind in {"fin", "aux", "ed"}
     ):
         end += 1
+    if verb.low in _SEEMING:
+        return "verb", _graded(words, end), None, end < len(words)
     phrase = noun_phrase(words, end) if end < len(words) and _object(words, k, end) else None
     if phrase is not None:
         return "verb", phrase.end, phrase.noun, True
     if end < len(words) and words[end].kind in {"ing", "ed"} and words[end - 1].low in {"being", "be", "been"}:
         return _verb(words, end)
     return "verb", end, None, verb.low in lx.ALONE_VERBS or end > k + 1 or verb.kind == "ed"
+
+
+_SEEMING = frozenset({"looks", "appears", "seems", "look", "appear", "seem"})
 
 
 def _object(words: Sequence[Word], verb: int, k: int) -> bool:

@@ -72,6 +72,8 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
         return _before_noun(words, k, first)
     if kind == "poss":
         return "owner"
+    if kind == "ing" and word.tag.startswith("N") and words[noun].low not in lx.ANIMATES:
+        return "noun"  # "a soft head covering"
     after_person = loose and words[noun].low in lx.ANIMATES
     if kind == "noun" or (kind == "num" and k + 1 == len(words)):
         return "stop" if after_person and word.low in lx.WORN | lx.BODY | lx.PLACE_NOUNS else "noun"
@@ -111,13 +113,13 @@ def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
     if kind in {"comma", "cc"} and k > first and word.low not in {"but", "nor"}:
         ready = words[k - 1].kind in {"adj", "place", "ed", "ing", "noun"}
         return "on" if ready and follows and words[k + 1].kind in {"adj", "place", "ed", "ing", "adv"} else "stop"
+    if kind == "prep" and k and _bare_noun_follows(words, k if word.low == "out" else k - 1):
+        return "on"  # "out of focus flower"
     if kind == "prep" and follows and k > first - 1 and words[k + 1].kind in {"noun", "adj", "place"}:
         graded = k > 0 and words[k - 1].kind in {"det", "adv"} and word.low not in {"of", "in", "on", "to", "with"}
         return "on" if graded else "stop"
     if kind == "prep" and word.low in {"inside", "outside"} and k > 0 and words[k - 1].kind in {"det", "adj"}:
         return "noun"  # "with a red inside"
-    if kind == "prep" and _bare_noun_follows(words, k if word.low == "out" else k - 1):
-        return "on"  # "out of focus flower"
     return "stop"
 
 

@@ -77,6 +77,7 @@ _CLOSED = (
     (lx.AUXILIARIES, "aux"),
     (lx.PLACE_ADJECTIVES - {"near", "far"}, "place"),
     (lx.PREPOSITIONS, "prep"),
+    (frozenset({"hand", "hands", "head", "heads", "hair", "arm", "arms", "leg", "legs", "ear", "eye"}), "noun"),
     (frozenset({"nobody", "nothing", "none", "one", "ones", "someone"}), "noun"),
     (lx.COMPARATIVES - {"more", "most", "less", "least"}, "adj"),
     (lx.DEGREES, "adv"),
