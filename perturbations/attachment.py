@@ -120,9 +120,19 @@ def _located(setting: Setting, chunk: Chunk) -> bool:
     graded = setting.words[setting.last.end - 1]
     if any(setting.words[c.key].low in {"with", "without"} for c in setting.unit):
         return False  # "with lettering visible on the back"
-    if graded.low in lx.SIDES and setting.words[chunk.key].low in {"with", "without", "in", "on", "near", "wearing"}:
+    if graded.low in lx.SIDES and setting.words[chunk.key].low in {
+        "with",
+        "without",
+        "in",
+        "on",
+        "near",
+        "wearing",
+    }:
         return True
-    compares = graded.low in lx.COMPARATIVES | lx.ORDINALS | lx.PLACE_ADJECTIVES or graded.tag in {"JJR", "RBR"}
+    compares = graded.low in lx.COMPARATIVES | lx.ORDINALS | lx.PLACE_ADJECTIVES or graded.tag in {
+        "JJR",
+        "RBR",
+    }
     return not compares and chunk.noun is not None and setting.words[chunk.noun].low in lx.SIDES
 
 
@@ -156,7 +166,12 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
     if chunk.kind == "prep" and setting.last.kind == "prep" and len(setting.unit) > 1:
         return Verdict(True, sure=False)  # "a time after 12 and before 6"
     verbs = sum(c.kind == "verb" for c in setting.unit)
-    if chunk.kind == "verb" and setting.rival and not chunk.comma and (setting.unit[0].kind != "verb" or verbs > 1):
+    if (
+        chunk.kind == "verb"
+        and setting.rival
+        and not chunk.comma
+        and (setting.unit[0].kind != "verb" or verbs > 1)
+    ):
         return _by_vote(setting, chunk)
     return NEW
 
@@ -186,9 +201,11 @@ def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
     span = setting.words[setting.unit[0].start : setting.last.end]
     has = setting.relative and any(w.low in {"has", "have", "having"} for w in span)
     held = has or setting.words[setting.unit[0].key].low in {"with", "without"}
-    opened = [c for c in setting.unit if setting.words[c.key].low in {"with", "without"} and c.noun is not None]
+    opened = [
+        c for c in setting.unit if setting.words[c.key].low in {"with", "without"} and c.noun is not None
+    ]
     opened += [c for c in setting.unit[1:] if held and c.kind == "noun" and c.joint and c.noun is not None]
-    if not opened or setting.unit[-1] is not opened[-1] and setting.last.kind not in {"grade", "verb"}:
+    if not opened or (setting.unit[-1] is not opened[-1] and setting.last.kind not in {"grade", "verb"}):
         return None
     words, noun = setting.words, setting.words[opened[-1].noun]  # type: ignore[index]  # kept above
     key = words[chunk.key]
@@ -197,7 +214,10 @@ def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
     if chunk.kind == "grade":
         return JOIN if body or key.low in _STATES or not _compares(words, chunk) else None
     if chunk.kind == "verb":
-        if key.low in lx.PERSON_VERBS - {"leaning", "bent", "pushing", "looking", "touching"} and setting.animate:
+        if (
+            key.low in lx.PERSON_VERBS - {"leaning", "bent", "pushing", "looking", "touching"}
+            and setting.animate
+        ):
             return None
         if body or key.kind == "ed":
             doubt = not body and setting.last is not opened[-1]
@@ -210,11 +230,16 @@ def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
     return None
 
 
-_STATES = frozenset({"visible", "open", "closed", "raised", "up", "down", "forward", "out", "apart", "together", "full"})
+_STATES = frozenset(
+    {"visible", "open", "closed", "raised", "up", "down", "forward", "out", "apart", "together", "full"}
+)
 
 
 def _compares(words: Sequence[Word], chunk: Chunk) -> bool:
-    return any(w.low in lx.COMPARATIVES | lx.ORDINALS or w.tag in {"JJR", "RBR"} for w in words[chunk.key : chunk.end])
+    return any(
+        w.low in lx.COMPARATIVES | lx.ORDINALS or w.tag in {"JJR", "RBR"}
+        for w in words[chunk.key : chunk.end]
+    )
 
 
 def _prep(setting: Setting, chunk: Chunk) -> Verdict:
@@ -244,7 +269,9 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
     if setting.named(lx.BODY):
         placed = told in lx.FIELDS if setting.named(lx.TOOLS) else _side(told)
         if key in {"in", "on"} and (placed or told in lx.WORN):
-            return Verdict(False, sure=told in lx.WORN or "the" in {w.low for w in words[chunk.key : chunk.end]})
+            return Verdict(
+                False, sure=told in lx.WORN or "the" in {w.low for w in words[chunk.key : chunk.end]}
+            )
         close = key not in {"with", "without", "by", "beside", "in"}
         return JOIN if close else _by_vote(setting, chunk, leaning=key == "in")
     if setting.placed and _side(told):
@@ -253,7 +280,11 @@ def _prep(setting: Setting, chunk: Chunk) -> Verdict:
         opening = words[setting.unit[0].key].low
         if setting.noun is not None and _side(setting.noun.low) and opening not in {"with", "without"}:
             return Verdict(False, sure=key in {"with", "without", "in"} or _votes(setting, chunk) == 0)
-        return NEW if key in {"with", "without", "in"} or _votes(setting, chunk) == 0 else _by_vote(setting, chunk)
+        return (
+            NEW
+            if key in {"with", "without", "in"} or _votes(setting, chunk) == 0
+            else _by_vote(setting, chunk)
+        )
     said = _by_vote(setting, chunk)
     return replace(said, sure=said.sure and key not in {"with", "without"})
 
@@ -291,10 +322,9 @@ def _verb(setting: Setting, chunk: Chunk) -> Verdict:
         if verb.low in lx.PERSON_VERBS | {"facing"} or setting.words[setting.last.key].low != "by":
             return _by_vote(setting, chunk, leaning=1)
         return JOIN
-    if verb.low in lx.PERSON_VERBS:
-        if setting.animate or not setting.rival:
-            others = any(c.noun is not None and setting.words[c.noun].low in lx.ANIMATES for c in setting.unit)
-            return Verdict(False, sure=not others)
+    if verb.low in lx.PERSON_VERBS and (setting.animate or not setting.rival):
+        others = any(c.noun is not None and setting.words[c.noun].low in lx.ANIMATES for c in setting.unit)
+        return Verdict(False, sure=not others)
     if setting.named(lx.WORN | lx.SIDES | lx.BODY) and verb.kind == "ing" and setting.animate:
         return NEW
     if setting.noun is None:
@@ -314,7 +344,11 @@ def _relative(setting: Setting, chunk: Chunk) -> Verdict:
     if setting.placed:
         return NEW
     does = {w.low for w in setting.words[chunk.key : chunk.end] if w.kind == "ing"}
-    if setting.animate and setting.named(lx.BODY | lx.WORN) and does & (lx.PERSON_VERBS | {"flying", "facing"}):
+    if (
+        setting.animate
+        and setting.named(lx.BODY | lx.WORN)
+        and does & (lx.PERSON_VERBS | {"flying", "facing"})
+    ):
         return NEW
     standing = {w.low for w in setting.words[chunk.key : chunk.end]} & _STANDING
     if (standing or _compares(setting.words, chunk)) and not setting.rival:

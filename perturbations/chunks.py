@@ -114,8 +114,10 @@ def _names(words: Sequence[Word], k: int) -> bool:
 def _relative(words: Sequence[Word], k: int) -> Core:
     """ "who is …", "that has …", "whose hair is …", "that the child is looking at"."""
     after = k + 1
-    if words[k].low == "whose" or (after < len(words) and words[after].kind in {"det", "pron", "poss", "num"}) or (
-        after < len(words) and words[after].kind in {"noun", "adj"} and words[k].low not in {"who"}
+    if (
+        words[k].low == "whose"
+        or (after < len(words) and words[after].kind in {"det", "pron", "poss", "num"})
+        or (after < len(words) and words[after].kind in {"noun", "adj"} and words[k].low not in {"who"})
     ):
         subject = noun_phrase(words, after)
         after = subject.end if subject else after
@@ -130,7 +132,9 @@ def _relative(words: Sequence[Word], k: int) -> Core:
 
 def _finite(words: Sequence[Word], k: int, kind: str) -> Core:
     """Auxiliaries and negations, then the first predicate."""
-    while k < len(words) and (words[k].kind in {"aux", "neg"} or (words[k].kind == "adv" and k + 1 < len(words))):
+    while k < len(words) and (
+        words[k].kind in {"aux", "neg"} or (words[k].kind == "adv" and k + 1 < len(words))
+    ):
         k += 1
     if k >= len(words):
         return kind, k, None, True
@@ -155,8 +159,12 @@ def _verb(words: Sequence[Word], k: int) -> Core:
     while end < len(words) and (
         (words[end].low in lx.PARTICLES and not _opens_phrase(words, end))
         or (words[end].kind == "adv" and not _leads_on(words, end))
-        or words[end].low in {"to", "be", "being", "been"} and words[end - 1].kind != "noun"
-        and end + 1 < len(words) and words[end + 1].kind in {"fin", "aux", "ed"}
+        or (
+            words[end].low in {"to", "be", "being", "been"}
+            and words[end - 1].kind != "noun"
+            and end + 1 < len(words)
+            and words[end + 1].kind in {"fin", "aux", "ed"}
+        )
     ):
         end += 1
     if verb.low in _SEEMING:
@@ -164,7 +172,11 @@ def _verb(words: Sequence[Word], k: int) -> Core:
     phrase = noun_phrase(words, end) if end < len(words) and _object(words, k, end) else None
     if phrase is not None:
         return "verb", phrase.end, phrase.noun, True
-    if end < len(words) and words[end].kind in {"ing", "ed"} and words[end - 1].low in {"being", "be", "been"}:
+    if (
+        end < len(words)
+        and words[end].kind in {"ing", "ed"}
+        and words[end - 1].low in {"being", "be", "been"}
+    ):
         return _verb(words, end)
     return "verb", end, None, verb.low in lx.ALONE_VERBS or end > k + 1 or verb.kind == "ed"
 
@@ -194,7 +206,7 @@ def _preposition(words: Sequence[Word], k: int) -> Core:
     end = k + 1
     while end < len(words) and (
         (words[end].kind == "prep" and words[end].low != "of")
-        or words[end].low == "of" and words[end - 1].low in {"out", "inside", "outside", "instead", "off"}
+        or (words[end].low == "of" and words[end - 1].low in {"out", "inside", "outside", "instead", "off"})
         or words[end].kind in {"neg"}
         or (words[end].kind == "adv" and end + 1 < len(words) and words[end + 1].kind == "prep")
     ):

@@ -106,7 +106,13 @@ class DescriptorDeletion(Single):
         attempt = {"descriptor": chosen, "rewrite": text, "check": finding.check, "refused": finding.fault}
         case.attempts.append(attempt)
         if not finding.fault:
-            trace = case.trace() | {"choice": chosen, "kind": job.descriptor.kind, "rewrite": text}
+            place = case.extraction.descriptors.index(job.descriptor)
+            trace = case.trace() | {
+                "choice": chosen,
+                "chosen": place,
+                "kind": job.descriptor.kind,
+                "rewrite": text,
+            }
             case.done = result(case.example, text, trace | {"passed": list(CHECKS)})
         elif not case.left:
             reason = f"every deletion was refused, the last one for: {finding.fault}"

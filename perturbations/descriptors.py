@@ -202,7 +202,11 @@ def _counted(text: str, found: list[Descriptor]) -> list[Descriptor]:
 def _beside(text: str, ordinal: Descriptor, place: Descriptor) -> bool:
     """Whether a place directly after the noun is what the ordinal counts from ("first guy on the left")."""
     between = text[ordinal.spans[0][1] : place.spans[0][0]].split()
-    return place.kind == "location" and len(between) <= 2 and place.text.lower().startswith(("on ", "in ", "at "))
+    return (
+        place.kind == "location"
+        and len(between) <= 2
+        and place.text.lower().startswith(("on ", "in ", "at "))
+    )
 
 
 def _compound(text: str, words: Sequence[Word], phrase: Phrase) -> list[Descriptor]:
@@ -213,7 +217,13 @@ def _compound(text: str, words: Sequence[Word], phrase: Phrase) -> list[Descript
     return [replace(_made(text, words, span, [span], "compound"), doubt=1)]
 
 
-_KINDS = {"relative": "clause", "verb": "action", "grade": "attribute", "contrast": "negated", "noun": "attribute"}
+_KINDS = {
+    "relative": "clause",
+    "verb": "action",
+    "grade": "attribute",
+    "contrast": "negated",
+    "noun": "attribute",
+}
 
 
 def _kind(words: Sequence[Word], part: Sequence[Chunk]) -> str:
@@ -229,6 +239,8 @@ def _kind(words: Sequence[Word], part: Sequence[Chunk]) -> str:
         return "comparison"
     if first.kind == "prep":
         told = {words[c.noun].low for c in part if c.noun is not None}
+        if any(w.low in {"a", "an"} for w in inside):
+            told -= {"top"}  # a garment
         return "location" if told & (lx.SIDES | lx.PLACE_NOUNS) else _relation(words, first)
     return _KINDS.get(first.kind, "attribute")
 
@@ -242,7 +254,9 @@ def _relation(words: Sequence[Word], first: Chunk) -> str:
 def _made(text: str, words: Sequence[Word], own: Range, cuts: Sequence[Range], kind: str) -> Descriptor:
     """Word ranges → character ranges of the expression."""
     spans = (_characters(words, own),)
-    return Descriptor(text[spans[0][0] : spans[0][1]], kind, spans, tuple(_characters(words, c) for c in cuts))
+    return Descriptor(
+        text[spans[0][0] : spans[0][1]], kind, spans, tuple(_characters(words, c) for c in cuts)
+    )
 
 
 def _characters(words: Sequence[Word], span: Range) -> tuple[int, int]:

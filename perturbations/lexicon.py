@@ -103,8 +103,10 @@ ANIMATES = _set(
 ) - _set("pitcher one ones figure other others him them her us")
 """Who can wear, hold and look."""
 WORN = _set(
-    "shirt t-shirt top blouse sweater hoodie jacket coat vest cardigan suit tuxedo tux dress skirt jeans pants "
-    "trousers shorts trunks briefs uniform costume outfit clothes clothing outerwear cloth robe gown jersey kit polo "
+    "shirt t-shirt top blouse sweater hoodie jacket coat vest cardigan suit tuxedo tux dress skirt jeans "
+    "pants "
+    "trousers shorts trunks briefs uniform costume outfit clothes clothing outerwear cloth robe gown "
+    "jersey kit polo "
     "turtleneck tunic kebaya lingerie sportswear swimwear bikini brassiere socks sock shoes shoe sneakers "
     "boots boot sandals hat cap helmet beanie headscarf scarf headband crown mask glasses sunglasses "
     "eyeglasses goggles tie necktie bowtie necklace bracelet watch wristwatch gloves glove belt apron "
@@ -115,7 +117,8 @@ WORN = _set(
 BODY = _set(
     "hair face eye eyes arm arms hand hands leg legs head back body skin foot feet finger fingers mouth "
     "nose ear ears torso neck shoulder shoulders chest knee knees hip hips build expression posture pose "
-    "stance haircut hairstyle hairline beard mustache moustache chin jaw jawline forehead brow wing wings tail fur paw paws "
+    "stance haircut hairstyle hairline beard mustache moustache chin jaw jawline forehead brow wing wings "
+    "tail fur paw paws "
     "horn horns beak feathers gaze gesture smile look palm palms lap waist wrist lips lip cheek ponytail "
     "muzzle silhouette profile thumb nails bristles hands teeth tongue belly trunk tusks ankle cut grip"
 )
@@ -124,11 +127,12 @@ PARTS = BODY | _set(
     "sleeve sleeves spoke spokes heel heels brim hem collar strap straps neckline hub rim color colour "
     "shape size tone door doors lid seat"
 )
-"""Nouns that, with an adjective before them, make one attribute of the noun after ("short sleeve T-shirt")."""
+"""Nouns that, with an adjective before them, make one attribute of the next noun ("short sleeve T-shirt")."""
 PATTERNS = _set(
     "stripes stripe print pattern patterns logo logos text letters lettering number numbers design dots "
     "collar hood sleeves sleeve trim accents buttons button zipper motif patch graphic graphics letter word "
-    "words pocket pockets writing branding fringe hem neckline straps star stars flowers markings lenses lens "
+    "words pocket pockets writing branding fringe hem neckline straps star stars flowers markings lenses "
+    "lens "
     "crest artwork drawing image icon picture checks band bands lines badge name brim embroidery"
 )
 """What garments and things carry on them."""
@@ -144,7 +148,9 @@ COLORS = _set(
 )
 TEXTURES = _set("stripe striped stripy plaid polka checkered checked floral pattern patterned tuxedo-style")
 SHADES = _set(
-    "dark light bright pale deep neon pure near off lime sky darker lighter brighter deeper warm cool neutral soft solid"
+    "dark light bright pale deep neon pure near off lime sky darker lighter brighter deeper warm cool "
+    "neutral "
+    "soft"
 )
 """What goes with the colour after it."""
 ATTRIBUTIVE_NOUNS = PLACE_ADJECTIVES | MATERIALS | COLORS | TEXTURES
@@ -156,12 +162,15 @@ PARTITIVES = _set(
     "leftmost rightmost lower upper higher taller shorter smaller larger bigger couple all"
 )
 """Nouns whose "of" belongs to them: what follows is what is meant."""
-NEVER_ALONE = _set("other same such own few fewer only single whole entire very exact many several two three four "
-                   "five six seven eight nine ten 2 3 4 5 6 real")  # fmt: skip
+NEVER_ALONE = _set(
+    "other same such own few fewer only single whole entire very exact many several two three four five six "
+    "seven eight nine ten 2 3 4 5 6 real"
+)
 """Attributes without which the rest says something else, or nothing."""
 
 COMPOUND_ENDS = _set(
-    "haired colored coloured clothed skinned shirted faced eyed sized shaped uniformed looking facing eaten handed "
+    "haired colored coloured clothed skinned shirted faced eyed sized shaped uniformed looking facing "
+    "eaten handed "
     "legged sleeved toned filled haired-looking style type"
 )
 """What makes one attribute with the word before it ("blonde haired", "front facing")."""
@@ -193,6 +202,8 @@ TRANSITIVE = _set(
     "wearing holding carrying riding using pushing pulling showing containing touching eating having "
     "displaying featuring covering gripping crossing boarding driving wears holds has"
 )
-NOUNS_TAKEN_FOR_VERBS = _set("rose kebaya cardigan pair shadow rigging railing lettering clothing seating standing-desk "
-                             "trim dumpling head hub spoke building painting coverings wrinkling opening bud handle crown topping")  # fmt: skip
+NOUNS_TAKEN_FOR_VERBS = _set(
+    "rose kebaya cardigan pair shadow rigging railing lettering clothing seating trim dumpling head hub "
+    "spoke building painting coverings wrinkling opening bud handle crown topping"
+)
 """Nouns that look like a verb."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perturbations import grammar
+from perturbations.negation import flip
 from perturbations.rewriters import Descriptor, Extraction, Job, Rewrite
+from perturbations.verification import text_finding
 from refadv_ablate.seeding import digest
 from refadv_ablate.types import Json
 
@@ -20,8 +21,9 @@ Name the head noun, which says what kind of thing is meant, and list every descr
 down which one of that kind is meant: adjectives, colours, places, ordinals, prepositional phrases,
 participles, relative clauses. Copy each descriptor from the expression word for word, as one
 continuous piece. Keep a negation together with what it negates ("not wearing a hat" is one
-descriptor). A descriptor with descriptors of its own is listed whole. The head noun is not a
-descriptor. If there is none, the list is empty.
+descriptor, "neither … nor …" too). A descriptor with descriptors of its own is listed whole, and what
+it is made of is not listed again. Descriptors joined by "and" are listed one by one. The head noun is
+not a descriptor. If there is none, the list is empty.
 
 Example: "the tall man in a red coat who is not holding a bag"
 {"head": "man", "descriptors": ["tall", "in a red coat", "who is not holding a bag"]}
@@ -68,6 +70,11 @@ class Question:
     messages: tuple[dict[str, str], ...]
     schema: Mapping[str, Json]
 
+    @property
+    def key(self) -> str:
+        """What the question asks, for the cache."""
+        return digest([dict(m) for m in self.messages])[:32]
+
 
 def extract(text: str) -> Question:
     """Asks for head and descriptors."""
@@ -85,28 +92,59 @@ def repair(problem: str) -> dict[str, str]:
     return _user(f"That answer can't be used: {problem}. Answer again, with JSON only.")
 
 
-def read_extraction(text: str, answer: str) -> Extraction | str:
-    """The extraction, or what is wrong with the answer."""
+class Junk(str):
+    """What is wrong with an answer that says nothing of the expression: no JSON, or of another form."""
+
+    __slots__ = ()
+
+
+def read_extraction(text: str, answer: str, strict: bool = True) -> Extraction | str:
+    """The extraction, or what is wrong with the answer. Not strict: faulty descriptors are left out."""
     data = _object(answer)
     if isinstance(data, str):
         return data
     head, found = data.get("head"), data.get("descriptors")
     if not isinstance(head, str) or not head.strip():
-        return '"head" must be the head noun'
+        return Junk('"head" must be the head noun')
     if not isinstance(found, list) or not all(isinstance(d, str) for d in found):
-        return '"descriptors" must be a list of strings'
-    if not re.search(rf"(?<!\w){re.escape(head.strip())}(?!\w)", text, re.I):
-        return f"the head {head!r} is not in the expression"
-    descriptors: dict[str, Descriptor] = {}
-    for written in (d.strip(" ,.;") for d in found):
-        at = re.search(rf"(?<!\w){re.escape(written)}(?!\w)", text, re.I) if written else None
-        if at is None:
-            return f"the descriptor {written!r} is not in the expression word for word"
-        if written.casefold() == head.strip().casefold():
-            continue  # the head is never a descriptor
-        descriptors.setdefault(at.group().casefold(), Descriptor(at.group(), "llm", (at.span(),)))
-    reason = "" if descriptors else "no descriptor beside the head noun"
-    return Extraction(head.strip(), tuple(descriptors.values()), reason)
+        return Junk('"descriptors" must be a list of strings')
+    head = head.strip()
+    if not re.search(rf"(?<!\w){re.escape(head)}(?!\w)", text, re.I):
+        return Junk(f"the head {head!r} is not in the expression")
+    read = [
+        _descriptor(text, head, d.strip(" ,.;"))
+        for d in found
+        if d.strip(" ,.;").casefold() != head.casefold()
+    ]
+    if strict and (problem := next((r for r in read if isinstance(r, str)), None)):
+        return problem
+    descriptors = {r.spans: r for r in read if isinstance(r, Descriptor)}
+    whole = tuple(
+        d for d in descriptors.values() if not any(_inside(d, other) for other in descriptors.values())
+    )
+    return Extraction(head, whole, "" if whole else "no descriptor beside the head noun")
+
+
+def _descriptor(text: str, head: str, written: str) -> Descriptor | str:
+    """One listed descriptor with its place, or why it is none."""
+    at = re.search(rf"(?<!\w){re.escape(written)}(?!\w)", text, re.I) if written else None
+    if at is None:
+        return f"the descriptor {written!r} is not in the expression word for word"
+    if set(grammar.words(written)) <= grammar.FUNCTION_WORDS | grammar.NEGATIONS:
+        return f"{written!r} describes nothing"
+    if head.casefold() in grammar.words(written) and not grammar.words(text).count(head.casefold()) > 1:
+        return f"the descriptor {written!r} holds the head noun"
+    if problem := flip(text, text[: at.start()] + text[at.end() :]):
+        return f"the descriptor {written!r} tears a negation from what it negates ({problem}): list the whole"
+    return Descriptor(
+        at.group(), "negated" if grammar.NEGATIONS & set(grammar.words(written)) else "llm", (at.span(),)
+    )
+
+
+def _inside(one: Descriptor, other: Descriptor) -> bool:
+    """Whether one descriptor is nested in another: what is listed whole is not listed in parts."""
+    (a, b), (c, d) = one.spans[0], other.spans[0]
+    return one is not other and c <= a and b <= d and (a, b) != (c, d)
 
 
 def read_rewrite(job: Job, answer: str) -> Rewrite | str:
@@ -116,34 +154,8 @@ def read_rewrite(job: Job, answer: str) -> Rewrite | str:
         return data
     text = data.get("rewritten")
     if not isinstance(text, str):
-        return '"rewritten" must be the shortened expression'
-    problem = grammar.fault(job.expression, text, job.extraction.head) or _not_one(job, text)
-    return problem or Rewrite(text)
-
-
-def _not_one(job: Job, text: str) -> str:
-    """Why something other than exactly one descriptor was deleted; "" if it was."""
-    old, new = Counter(grammar.words(job.expression)), Counter(grammar.words(text))
-    added = new - old - Counter({"a": 1, "an": 1, "the": 1})
-    if added:
-        return f"it adds {next(iter(added))!r}, which is not in the expression"
-    gone, meant = old - new, Counter(grammar.words(job.descriptor.text))
-    content = {w for w in meant if not _function(w)}
-    if content and not content & set(gone):
-        return f"the descriptor {job.descriptor.text!r} is still there"
-    lost = [w for w in (gone - meant) if not _function(w)]
-    return f"it also drops {lost[0]!r}, which is not part of the descriptor" if lost else ""
-
-
-def _function(word: str) -> bool:
-    closed = (
-        grammar.ARTICLES,
-        grammar.CONJUNCTIONS,
-        grammar.RELATIVES,
-        grammar.COPULAS,
-        grammar.PREPOSITIONS,
-    )
-    return any(word in words for words in closed)
+        return Junk('"rewritten" must be the shortened expression')
+    return text_finding(job, text).fault or Rewrite(text)
 
 
 def _object(answer: str) -> dict[str, Any] | str:
@@ -155,8 +167,8 @@ def _object(answer: str) -> dict[str, Any] | str:
             data = json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-        return data if isinstance(data, dict) else "it must be one JSON object"
-    return "it is not JSON"
+        return data if isinstance(data, dict) else Junk("it must be one JSON object")
+    return Junk("it is not JSON")
 
 
 def _system(text: str) -> dict[str, str]:

@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 from perturbations import llm_prompts as prompts
 from perturbations.grammar import tidy
+from perturbations.llm_answers import Answers
 from perturbations.rewriters import Extraction, Job, Rewrite, Unanswered
 from refadv_ablate.errors import UserError
+from refadv_ablate.seeding import digest
 from refadv_ablate.types import Json
 
 T = TypeVar("T")
@@ -26,7 +28,9 @@ class LLMRewriter:
 
     temperature 0 by default. attempts: tries per request where the server fails (429, 5xx, lost
     connection), spaced by the client's backoff, which honours Retry-After. repairs: how often an
-    answer that can't be read or breaks a rule is asked for again, with what was wrong with it.
+    answer that can't be read or breaks a rule is asked for again, with what was wrong with it. cache: folder
+    of answers kept for each expression, model and prompt; another seed, limit or data set asks only
+    what is new; None keeps nothing.
     """
 
     model: str
@@ -38,6 +42,7 @@ class LLMRewriter:
     attempts: int = 6
     repairs: int = 2
     timeout_s: float = 60.0
+    cache: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "attempts"):
@@ -53,7 +58,7 @@ class LLMRewriter:
         """Model, decoding and prompts: not where the server is, nor how it is reached."""
         return {
             "rewriter": "LLMRewriter",
-            "version": 1,
+            "version": 2,
             "model": self.model,
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
@@ -62,57 +67,86 @@ class LLMRewriter:
         }
 
     def extract(self, expressions: Sequence[str]) -> Sequence[Extraction | Unanswered]:
-        """Descriptors that don't stand in the expression word for word are asked for again."""
+        """Descriptors that don't stand in the expression word for word, or tear a negation from what it
+        negates, are asked for again, and in the end left out."""
 
-        async def one(text: str, ask: Ask) -> Extraction:
+        async def one(text: str, ask: Ask) -> Extraction | Unanswered:
             if not text.strip():
                 return Extraction("", reason="the expression is empty")
             answer, problem = await self._dialogue(
-                ask, prompts.extract(text), lambda a: prompts.read_extraction(text, a)
+                ask,
+                prompts.extract(text),
+                lambda a: prompts.read_extraction(text, a),
+                lambda a: prompts.read_extraction(text, a, strict=False),
             )
-            return answer or Extraction("", reason=f"the rewriter's answer could not be used: {problem}")
+            return answer or Unanswered(self._unusable(text, problem))
 
         return self._all(expressions, one)
 
     def rewrite(self, jobs: Sequence[Job]) -> Sequence[Rewrite | Unanswered]:
         """A rewrite that drops more than one descriptor, or adds words, is asked for again."""
 
-        async def one(job: Job, ask: Ask) -> Rewrite:
+        async def one(job: Job, ask: Ask) -> Rewrite | Unanswered:
             answer, problem = await self._dialogue(
                 ask, prompts.rewrite(job), lambda a: prompts.read_rewrite(job, a)
             )
+            if answer is None and isinstance(problem, prompts.Junk):
+                return Unanswered(self._unusable(job.expression, problem))
             return replace(answer, text=tidy(answer.text)) if answer else Rewrite("", problem)
 
         return self._all(jobs, one)
 
     async def _dialogue(
-        self, ask: Ask, question: prompts.Question, read: Callable[[str], T | str]
+        self,
+        ask: Ask,
+        question: prompts.Question,
+        read: Callable[[str], T | str],
+        last: Callable[[str], T | str] | None = None,
     ) -> tuple[T | None, str]:
-        """The first answer that can be read, asking again with what was wrong; and the last problem."""
+        """The first answer that can be read, asking again with what was wrong; and the last problem.
+
+        last: how the last answer is read, where that is more lenient. What was read is kept in the cache.
+        """
         messages = list(question.messages)
         problem = ""
-        for _ in range(self.repairs + 1):
-            answer = await ask(messages, question.schema)
+        kept = Answers(self.cache, self._cache_name()) if self.cache else None
+        known = kept.get(question.key) if kept else None
+        for attempt in range(-1 if known is not None else 0, self.repairs + 1):
+            answer = known if attempt < 0 and known is not None else await ask(messages, question.schema)
             found = read(answer)
+            if isinstance(found, str) and last is not None and attempt in {-1, self.repairs}:
+                found = last(answer)
             if not isinstance(found, str):
+                if kept and attempt >= 0:
+                    kept.put(question.key, answer)
                 return found, ""
             problem = found
+            if attempt < 0:
+                continue
             messages = [*question.messages, {"role": "assistant", "content": answer}, prompts.repair(problem)]
         return None, problem
 
-    def _all(self, items: Sequence[Any], one: Callable[[Any, Ask], Awaitable[T]]) -> list[T | Unanswered]:
+    def _cache_name(self) -> str:
+        """What an answer depends on beside the question: one file for each."""
+        return digest(self.model, self.temperature, self.max_tokens, prompts.FINGERPRINT)[:16]
+
+    def _unusable(self, text: str, problem: str) -> str:
+        return (
+            f"rewriter=openai: the answer of model {self.model} for {text!r} could not be used after "
+            f"{self.repairs + 1} tries ({problem}); it was not kept: try again, raise rewriter.repairs, take "
+            "another model, or use rewriter=spacy."
+        )
+
+    def _all(
+        self, items: Sequence[Any], one: Callable[[Any, Ask], Awaitable[T | Unanswered]]
+    ) -> list[T | Unanswered]:
         """Each item's result in order. A server that fails for one item fails for that one alone."""
-        if problem := _no_contact(self.base_url):
-            raise UserError(
-                f"rewriter=openai: nobody answers at {self.base_url} ({problem}): start the server, give "
-                "rewriter.base_url=, or use rewriter=spacy."
-            )
         key = os.environ.get(self.api_key_env) or "none"  # local servers take any
         results: list[T | Unanswered] = _run(self._gather(items, one, key))
         return results
 
     async def _gather(
-        self, items: Sequence[Any], one: Callable[[Any, Ask], Awaitable[T]], key: str
+        self, items: Sequence[Any], one: Callable[[Any, Ask], Awaitable[T | Unanswered]], key: str
     ) -> list[T | Unanswered]:
         import openai
 
@@ -134,6 +168,12 @@ class LLMRewriter:
     async def _ask(self, client: Any, messages: list[dict[str, str]], schema: Mapping[str, Json]) -> str:
         """Structured output where the server has it; else JSON mode; else the prompt alone."""
         import openai
+
+        if problem := _no_contact(self.base_url):
+            raise UserError(
+                f"rewriter=openai: nobody answers at {self.base_url} ({problem}): start the server, give "
+                "rewriter.base_url=, or use rewriter=spacy."
+            )
 
         formats: list[Any] = [
             {

@@ -10,7 +10,20 @@ from difflib import SequenceMatcher
 from perturbations.grammar import COPULAS, FUNCTION_WORDS, PREPOSITIONS, RELATIVES
 
 CUES = frozenset(
-    {"not", "no", "never", "without", "neither", "nor", "w/o", "nothing", "nobody", "none", "cannot", "hardly"}
+    {
+        "not",
+        "no",
+        "never",
+        "without",
+        "neither",
+        "nor",
+        "w/o",
+        "nothing",
+        "nobody",
+        "none",
+        "cannot",
+        "hardly",
+    }
 )
 """Words that deny what follows them; words that end in "n't" do too."""
 _ALONE = frozenset({"nothing", "nobody", "none"})
@@ -96,7 +109,11 @@ def _spread(old: Sequence[str], new: Sequence[str], kept: frozenset[int]) -> str
     before = {s.cue: s.denied for s in scopes(old)}
     for scope in scopes(new):
         cue = place.get(scope.cue)
-        more = {place[j] for j in scope.denied if j in place} - before.get(cue, frozenset()) if cue is not None else set()
+        more = (
+            {place[j] for j in scope.denied if j in place} - before.get(cue, frozenset())
+            if cue is not None
+            else set()
+        )
         if more:
             return f"{new[scope.cue]!r} now denies {old[min(more)]!r}"
     return ""

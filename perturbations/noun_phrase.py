@@ -57,7 +57,9 @@ def _without_noun(words: Sequence[Word], i: int, first: int, k: int) -> Phrase |
         k -= 1
     if k > first and words[k - 1].kind in {"adj", "place", "num"}:
         return Phrase(i, first, k - 1, k, nominal=False)
-    if first > i and words[first - 1].kind in {"num", "poss"} or (first > i and words[first - 1].low in _PRONOUNS):
+    if (first > i and words[first - 1].kind in {"num", "poss"}) or (
+        first > i and words[first - 1].low in _PRONOUNS
+    ):
         return Phrase(i, first - 1, first - 1, first)
     return None
 
@@ -77,9 +79,16 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
     after_person = loose and words[noun].low in lx.ANIMATES
     if kind == "noun" or (kind == "num" and k + 1 == len(words)):
         return "stop" if after_person and word.low in lx.WORN | lx.BODY | lx.PLACE_NOUNS else "noun"
-    if kind == "place" and word.low in _PLACES and not loose and words[k - 1].kind in {"noun", "adj", "place", "ed"}:
+    if (
+        kind == "place"
+        and word.low in _PLACES
+        and not loose
+        and words[k - 1].kind in {"noun", "adj", "place", "ed"}
+    ):
         return "noun"  # "on the left hand side", "a dark sleeve top"
-    garment = word.low == "top" and loose and words[noun].low not in lx.ANIMATES and words[k - 1].kind == "noun"
+    garment = (
+        word.low == "top" and loose and words[noun].low not in lx.ANIMATES and words[k - 1].kind == "noun"
+    )
     if garment and not (k + 1 < len(words) and words[k + 1].kind == "place"):
         return "noun"
     if kind in _BEFORE and nominal_follows(words, k):
@@ -89,7 +98,9 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
     return "stop"
 
 
-_PLACES = frozenset({"side", "corner", "top", "center", "centre", "front", "foreground", "background", "middle", "bottom"})
+_PLACES = frozenset(
+    {"side", "corner", "top", "center", "centre", "front", "foreground", "background", "middle", "bottom"}
+)
 
 
 def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
@@ -112,11 +123,17 @@ def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
         return "on" if follows or graded else "stop"
     if kind in {"comma", "cc"} and k > first and word.low not in {"but", "nor"}:
         ready = words[k - 1].kind in {"adj", "place", "ed", "ing", "noun"}
-        return "on" if ready and follows and words[k + 1].kind in {"adj", "place", "ed", "ing", "adv"} else "stop"
+        return (
+            "on"
+            if ready and follows and words[k + 1].kind in {"adj", "place", "ed", "ing", "adv"}
+            else "stop"
+        )
     if kind == "prep" and k and _bare_noun_follows(words, k if word.low == "out" else k - 1):
         return "on"  # "out of focus flower"
     if kind == "prep" and follows and k > first - 1 and words[k + 1].kind in {"noun", "adj", "place"}:
-        graded = k > 0 and words[k - 1].kind in {"det", "adv"} and word.low not in {"of", "in", "on", "to", "with"}
+        graded = (
+            k > 0 and words[k - 1].kind in {"det", "adv"} and word.low not in {"of", "in", "on", "to", "with"}
+        )
         return "on" if graded else "stop"
     if kind == "prep" and word.low in {"inside", "outside"} and k > 0 and words[k - 1].kind in {"det", "adj"}:
         return "noun"  # "with a red inside"
@@ -128,7 +145,9 @@ def _bare_noun_follows(words: Sequence[Word], k: int) -> bool:
     run = words[k + 1 : k + 5]
     stop = next((i for i, w in enumerate(run) if w.kind not in _BEFORE and w.low not in {"of"}), len(run))
     named = sum(w.kind == "noun" for w in run[:stop])
-    return (words[k].low == "behind" and named > 0) or (words[k].low == "out" and run[0].low == "of" and named > 1)
+    return (words[k].low == "behind" and named > 0) or (
+        words[k].low == "out" and run[0].low == "of" and named > 1
+    )
 
 
 def nominal_follows(words: Sequence[Word], k: int) -> bool:
@@ -136,7 +155,15 @@ def nominal_follows(words: Sequence[Word], k: int) -> bool:
     for word in words[k + 1 :]:
         if word.kind in {"noun", "place"}:
             return True
-        joined = word.kind in {"comma", "cc"} and words[k].kind in {"adj", "ed", "ing", "comma", "cc", "adv", "place"}
+        joined = word.kind in {"comma", "cc"} and words[k].kind in {
+            "adj",
+            "ed",
+            "ing",
+            "comma",
+            "cc",
+            "adv",
+            "place",
+        }
         if word.kind not in _BEFORE and not joined:
             return False
     return False
@@ -168,9 +195,16 @@ def modifiers(words: Sequence[Word], phrase: Phrase) -> list[Modifier]:
     """
     found: list[Modifier] = []
     start = k = phrase.first
+    if k > phrase.start and words[k - 1].kind == "poss":  # "the man's dog"
+        owner = next(j for j in range(phrase.start, k) if words[j].kind == "poss" or j == k - 1)
+        found.append(Modifier(owner, k, "possessor"))
     if words[phrase.noun].low in lx.ANIMATES:  # "red shirt guy"
         worn = [j for j in range(phrase.first, phrase.noun) if words[j].low in lx.WORN]
-        if worn and words[worn[-1]].kind == "noun" and not any(w.kind == "poss" for w in words[phrase.first : worn[-1]]):
+        if (
+            worn
+            and words[worn[-1]].kind == "noun"
+            and not any(w.kind == "poss" for w in words[phrase.first : worn[-1]])
+        ):
             found.append(Modifier(phrase.first, worn[-1] + 1, "attribute"))
             start = k = worn[-1] + 1
     while k < phrase.noun:
@@ -182,14 +216,16 @@ def modifiers(words: Sequence[Word], phrase: Phrase) -> list[Modifier]:
             start = k = k + 1
             continue
         if word.kind == "poss":
-            found = [m for m in found if m.end < phrase.first]
+            found = []
             if words[k - 1].kind != "det" or phrase.start < k:
                 found.append(Modifier(phrase.first, k + 1, "possessor"))
             start = k = k + 1
             continue
         end = _merged(words, k, phrase.noun)
         if _descriptive(words, k, end):
-            found.append(Modifier(start, end, _kind_of(words, start, end), _doubt(words, k, end, phrase.noun)))
+            found.append(
+                Modifier(start, end, _kind_of(words, start, end), _doubt(words, k, end, phrase.noun))
+            )
         start = k = end
     return found
 
@@ -200,7 +236,9 @@ def _merged(words: Sequence[Word], k: int, noun: int) -> int:
     while end < noun:
         last, word = words[end - 1], words[end]
         shade = last.low in lx.SHADES | lx.COLORS and word.low in lx.COLORS | (lx.SHADES & {"neon"})
-        two = word.low == "and" and last.low in lx.COLORS and end + 1 < noun and words[end + 1].low in lx.COLORS
+        two = (
+            word.low == "and" and last.low in lx.COLORS and end + 1 < noun and words[end + 1].low in lx.COLORS
+        )
         rank = last.low in lx.ORDINALS and word.low.endswith("est")
         part = last.kind in {"adj", "place", "ed"} and word.low in lx.PARTS and word.kind == "noun"
         corner = last.low in lx.PLACE_ADJECTIVES and word.low in _SECOND_PLACE and last.low != word.low
@@ -224,7 +262,12 @@ def _descriptive(words: Sequence[Word], k: int, end: int) -> bool:
     if end == k + 1 and (word.low in lx.NEVER_ALONE or word.low in lx.DEGREES):
         return False
     compound = word.related(frozenset({"compound"})) and not word.low.endswith(("er", "est", "ed"))
-    return (word.kind != "noun" and not (compound and word.kind == "adj" and "-" not in word.low)) or word.low in lx.ATTRIBUTIVE_NOUNS or "-" in word.low or end > k + 1
+    return (
+        (word.kind != "noun" and not (compound and word.kind == "adj" and "-" not in word.low))
+        or word.low in lx.ATTRIBUTIVE_NOUNS
+        or "-" in word.low
+        or end > k + 1
+    )
 
 
 def _doubt(words: Sequence[Word], k: int, end: int, noun: int) -> int:
@@ -233,7 +276,9 @@ def _doubt(words: Sequence[Word], k: int, end: int, noun: int) -> int:
     inner = sum(end <= g < noun and words[g].kind == "noun" for g in last.governors)
     named = last.tag.startswith("JJ") and any(t.startswith("N") for t in last.tags) and "-" not in last.low
     follows = end < noun and words[end].kind == "noun" and words[end].low not in lx.ATTRIBUTIVE_NOUNS
-    return int((2 * inner > len(last.governors) and follows) or (named and last.low not in lx.ATTRIBUTIVE_NOUNS))
+    return int(
+        (2 * inner > len(last.governors) and follows) or (named and last.low not in lx.ATTRIBUTIVE_NOUNS)
+    )
 
 
 def _kind_of(words: Sequence[Word], start: int, end: int) -> str:

@@ -65,7 +65,9 @@ def _prepared(nlp: Any, text: str) -> tuple[list[str], list[tuple[int, int]]]:
             offsets.append((chunk.start(), chunk.start() + len(core)))
             rest = chunk.group()[len(core) :]
             read += list(rest)
-            offsets += [(chunk.start() + len(core) + k, chunk.start() + len(core) + k + 1) for k in range(len(rest))]
+            offsets += [
+                (chunk.start() + len(core) + k, chunk.start() + len(core) + k + 1) for k in range(len(rest))
+            ]
             continue
         for token in nlp.make_doc(chunk.group()):
             read.append(token.text)

@@ -49,7 +49,13 @@ class SpacyRewriter:
         name = self.pipeline or PIPELINES[0]
         weights = version(self.pipeline or installed())
         frames = [" ".join(f) for f in FRAMES]
-        return {"rewriter": "SpacyRewriter", "version": 2, "pipeline": name, "weights": weights, "frames": frames}
+        return {
+            "rewriter": "SpacyRewriter",
+            "version": 2,
+            "pipeline": name,
+            "weights": weights,
+            "frames": frames,
+        }
 
 
 def _unfit(text: str) -> str:

@@ -57,7 +57,9 @@ def units(words: Sequence[Word], found: Sequence[Chunk], head: str) -> list[Unit
         unit.split = len(unit.parts) > 1 and not unit.doubt and not _shared(words, unit)
     for before, unit in pairwise(made):
         if len(before.parts) > 1 and unit.chunks[0].joint and not any(p[0].joint for p in before.parts):
-            unit.doubt = 2  # the "and" of a list stands before it ("a black cap, a silver barrel, and whose …")
+            unit.doubt = (
+                2  # the "and" of a list stands before it ("a black cap, a silver barrel, and whose …")
+            )
     return made
 
 

@@ -27,27 +27,26 @@ class Finding:
 
 def verify(jobs: Sequence[Job], rewrites: Sequence[str], pipeline: str | None) -> list[Finding]:
     """For each rewrite what is wrong with it. pipeline: of spaCy, for reading the result again."""
-    found = [_by_text(job, text) for job, text in zip(jobs, rewrites, strict=True)]
+    found = [text_finding(job, text) for job, text in zip(jobs, rewrites, strict=True)]
     passed = [i for i, finding in enumerate(found) if not finding.fault]
     texts = [t for i in passed for t in (jobs[i].expression, rewrites[i])]
     read = parsed(texts, pipeline)
     for k, i in enumerate(passed):
-        old, new = (describe(t, w) for t, w in zip(texts[2 * k : 2 * k + 2], read[2 * k : 2 * k + 2], strict=True))
+        old, new = (
+            describe(t, w) for t, w in zip(texts[2 * k : 2 * k + 2], read[2 * k : 2 * k + 2], strict=True)
+        )
         fault = _moved(jobs[i], old, new)
         found[i] = Finding("parse", fault) if fault else Finding()
     return found
 
 
-def _by_text(job: Job, text: str) -> Finding:
-    checks = (
-        ("grammar", lambda: grammar.fault(job.expression, text, job.extraction.head)),
-        ("words", lambda: wrong_words(job, text)),
-        ("polarity", lambda: flip(job.expression, text)),
-    )
-    for name, check in checks:
-        if fault := check():
-            return Finding(name, fault)
-    return Finding()
+def text_finding(job: Job, text: str) -> Finding:
+    """The checks that need no parse."""
+    if fault := grammar.fault(job.expression, text, job.extraction.head):
+        return Finding("grammar", fault)
+    if fault := wrong_words(job, text):
+        return Finding("words", fault)
+    return Finding("polarity", fault) if (fault := flip(job.expression, text)) else Finding()
 
 
 def wrong_words(job: Job, text: str) -> str:

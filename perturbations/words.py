@@ -18,7 +18,7 @@ Doc = Any
 OUTSIDE = -1
 """Governor of a word that hangs on the frame sentence and not on another word of the expression."""
 _NAME = re.compile(r"(?<=\s)[A-Z][\w.]*(?:\s+[A-Z][\w.]*)+")
-_STOPS = ",;:.()“”\"!?[]"
+_STOPS = ',;:.()“”"!?[]'
 _QUOTATION = re.compile(r"(?<!\w)(?:“.+?”|\".+?\"|['‘].+?['’])(?!\w)")
 _LINKED = re.compile(r"[\w.%#$&@]+(?:[-–/'’][\w.]+)*")
 
@@ -77,7 +77,10 @@ _CLOSED = (
     (lx.AUXILIARIES, "aux"),
     (lx.PLACE_ADJECTIVES - {"near", "far"}, "place"),
     (lx.PREPOSITIONS, "prep"),
-    (frozenset({"hand", "hands", "head", "heads", "hair", "arm", "arms", "leg", "legs", "ear", "eye"}), "noun"),
+    (
+        frozenset({"hand", "hands", "head", "heads", "hair", "arm", "arms", "leg", "legs", "ear", "eye"}),
+        "noun",
+    ),
     (frozenset({"nobody", "nothing", "none", "one", "ones", "someone"}), "noun"),
     (lx.COMPARATIVES - {"more", "most", "less", "least"}, "adj"),
     (lx.DEGREES, "adv"),
@@ -125,7 +128,9 @@ _TAGS = (
 )
 
 
-def words_of(text: str, docs: Sequence[Doc], offsets: Sequence[tuple[int, int]], lead: Sequence[int]) -> list[Word]:
+def words_of(
+    text: str, docs: Sequence[Doc], offsets: Sequence[tuple[int, int]], lead: Sequence[int]
+) -> list[Word]:
     """The words of `text`.
 
     docs: its parses, one for each frame sentence. offsets: characters of each token of the text.
@@ -137,14 +142,21 @@ def words_of(text: str, docs: Sequence[Doc], offsets: Sequence[tuple[int, int]],
     for i, group in enumerate(groups):
         tags, governors, relations = [], [], []
         for doc, skip in zip(docs, lead, strict=True):
-            told = next((t for t in reversed(group) if any(c.isalnum() for c in doc[t + skip].text)), group[-1])
-            root = next((doc[t + skip] for t in group if owner.get(doc[t + skip].head.i - skip) != i), doc[group[-1] + skip])
+            told = next(
+                (t for t in reversed(group) if any(c.isalnum() for c in doc[t + skip].text)), group[-1]
+            )
+            root = next(
+                (doc[t + skip] for t in group if owner.get(doc[t + skip].head.i - skip) != i),
+                doc[group[-1] + skip],
+            )
             tags.append(doc[told + skip].tag_)
             governors.append(OUTSIDE if root.head == root else owner.get(root.head.i - skip, OUTSIDE))
             relations.append(root.dep_)
         start, end = offsets[group[0]][0], offsets[group[-1]][1]
         low = "".join(docs[0][t + lead[0]].lower_ for t in group)
-        words.append(Word(i, text[start:end], low, start, end, tuple(tags), tuple(governors), tuple(relations)))
+        words.append(
+            Word(i, text[start:end], low, start, end, tuple(tags), tuple(governors), tuple(relations))
+        )
     return words
 
 

@@ -36,6 +36,7 @@ def make(llm_url: str, texts_file: Path) -> Make:
         node = OmegaConf.merge(node, {"perturb": OmegaConf.load(CONF / "perturb" / f"{name}.yaml")})
         if rewriter == "openai":
             node.rewriter.base_url = llm_url
+            node.rewriter.cache = None
         if name == "file":
             node.perturb.file.path = str(texts_file)
         operators = assets.build(OmegaConf.to_container(node.perturb, resolve=True), "perturb")

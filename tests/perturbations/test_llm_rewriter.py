@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from perturbations import DescriptorDeletion, LLMRewriter
+from perturbations import DescriptorDeletion, Extraction, LLMRewriter
+from perturbations.llm_answers import Answers
 from refadv_ablate.errors import UserError
 from tests.chat_server import Failure, chat_server
 from tests.perturbations.conftest import llm
@@ -100,11 +101,95 @@ def test_exactly_one_descriptor_must_be_gone(text: str, says: str) -> None:
     assert len(chat.asked) == 3, "one extraction, one rewrite, one repair"
 
 
-def test_a_model_that_never_gives_json_is_counted_as_not_perturbable_with_the_reason() -> None:
+def test_junk_is_never_kept_as_not_perturbable(tmp_path: Path) -> None:
     with chat_server(lambda body: "no") as chat:
-        p = DescriptorDeletion(rewriter(chat.url)).perturb(E, random.Random(1))
-    assert p.status == "not_perturbable"
-    assert "could not be used: it is not JSON" in p.reason
+        operator = DescriptorDeletion(rewriter(chat.url, cache=str(tmp_path / "kept")))
+        with pytest.raises(UserError, match=r"could not be used after 3 tries \(it is not JSON\)"):
+            operator.perturb(E, random.Random(1))
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("torn", ["holding a bag", "bag", "not", "that", "in", "is", "a red", "neither"])
+def test_a_descriptor_that_is_none_or_tears_a_negation_is_asked_for_again_and_then_left_out(
+    torn: str,
+) -> None:
+    text = "the tall man in a red coat that is not holding a bag"
+    listed = json.dumps({"head": "man", "descriptors": ["tall", torn]})
+
+    def script(body: dict[str, Any]) -> str:
+        return listed if is_extraction(body) else llm(body)
+
+    with chat_server(script) as chat:
+        p = DescriptorDeletion(rewriter(chat.url, repairs=1)).perturb(E.saying(text), random.Random(1))
+    if torn == "a red":  # a descriptor by its words, though half of a phrase: refused when it is deleted
+        assert all(a["refused"] for a in p.trace["attempts"] if a["descriptor"] == torn)
+    else:
+        assert p.trace["descriptors"] == ["tall"]
+    assert p.example.expression == "the man in a red coat that is not holding a bag"
+
+
+def test_what_is_nested_in_a_listed_descriptor_is_none_of_its_own() -> None:
+    listed = json.dumps({"head": "man", "descriptors": ["tall", "in a red coat", "red"]})
+    with chat_server(lambda body: listed if is_extraction(body) else llm(body)) as chat:
+        found = rewriter(chat.url).extract([E.expression])[0]
+    assert isinstance(found, Extraction)
+    assert [d.text for d in found.descriptors] == ["tall", "in a red coat"]
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "rewritten", "good"),
+    [
+        ("not holding a bag", "the tall man in a red coat", True),
+        ("in a red coat", "the tall man not holding a bag", True),
+        ("in a red coat", "the tall man holding a bag", False),
+        ("not holding a bag", "the tall man not in a red coat", False),
+        ("tall", "the man in a coat not holding a bag", False),
+    ],
+)
+def test_a_rewrite_that_turns_a_negation_round_is_refused(
+    descriptor: str, rewritten: str, good: bool
+) -> None:
+    listed = json.dumps({"head": "man", "descriptors": [descriptor]})
+
+    def script(body: dict[str, Any]) -> str:
+        return listed if is_extraction(body) else json.dumps({"rewritten": rewritten})
+
+    with chat_server(script) as chat:
+        p = DescriptorDeletion(rewriter(chat.url, repairs=0)).perturb(E, random.Random(1))
+    assert p.status == ("changed" if good else "not_perturbable")
+
+
+def test_answers_are_kept_by_expression_so_that_seeds_and_limits_share_them(tmp_path: Path) -> None:
+    data = [example(i).saying(f"the tall man number {i} in a red coat") for i in range(6)]
+    listed = json.dumps({"head": "man", "descriptors": ["tall", "in a red coat"]})
+    with chat_server(lambda body: listed if is_extraction(body) else llm(body)) as chat:
+        operator = DescriptorDeletion(rewriter(chat.url, cache=str(tmp_path)))
+        first = list(operator.perturb_many((e, random.Random(0)) for e in data[:4]))
+        asked = len(chat.asked)
+        again = list(operator.perturb_many((e, random.Random(0)) for e in data[:4]))
+        assert len(chat.asked) == asked, "nothing is asked twice"
+        list(operator.perturb_many((e, random.Random(0)) for e in data))
+        assert sum(map(is_extraction, chat.asked)) == 6, "only what is new is asked"
+        seeds = [operator.perturb(e, random.Random(7)) for e in data]
+        assert sum(map(is_extraction, chat.asked)) == 6, "every seed shares the extraction"
+        other = LLMRewriter(model="other", base_url=chat.url, cache=str(tmp_path))
+        other.extract([data[0].expression])
+        assert sum(map(is_extraction, chat.asked)) == 7, "another model is asked anew"
+    assert [p.example.expression for p in again] == [p.example.expression for p in first]
+    assert len(seeds) == 6
+
+
+def test_a_torn_line_of_kept_answers_is_asked_again_and_harms_no_other(tmp_path: Path) -> None:
+    kept = Answers(str(tmp_path), "name")
+    kept.put("a", "first")
+    path = tmp_path / "name.jsonl"
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"key": "b", "ans')
+    kept.put("c", "third")
+    moved = tmp_path / "moved.jsonl"
+    moved.write_bytes(path.read_bytes())
+    read = Answers(str(tmp_path), "moved")
+    assert [read.get(k) for k in "abc"] == ["first", None, "third"]
 
 
 def test_the_text_is_data_and_never_an_instruction_to_the_harness() -> None:
