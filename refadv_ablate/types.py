@@ -278,6 +278,7 @@ class ModelSpec:
     prompts: style (direct, cot, …) → text file under conf/prompt_text/.
     engine_options: engine name → options only that engine takes.
     image_options: how the image is encoded for sending: image_format (png, jpeg), image_quality.
+    limits: the size at which an image is sent that the family's processor would refuse; None: any size.
     """
 
     name: str
@@ -294,6 +295,7 @@ class ModelSpec:
     template_options: Mapping[str, Json] = field(default_factory=dict)
     resize: Resize | None = None
     resize_before_sending: bool = False
+    limits: Resize | None = None
     price: Price = Price()
     trust_remote_code: bool = False
     engine_options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
@@ -304,7 +306,10 @@ class Resize(Protocol):
     """A processor's own resize rule."""
 
     def __call__(self, size: Size) -> Size:
-        """(width, height) that the model sees for an image of this (width, height)."""
+        """(width, height) that the model sees for an image of this (width, height).
+
+        Raises ImageUnreadable for one that it can't take.
+        """
 
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────

@@ -59,6 +59,30 @@ class SmartResize:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """The sizes that a family's processor takes: a shorter side below `min_side` pixels is enlarged to it.
+
+    The aspect is kept, so that a box in a frame of the sent image maps back by each axis. An image longer
+    than `max_aspect` times its width can't be mended by a resize and is refused.
+    """
+
+    min_side: int = 28
+    max_aspect: float = MAX_ASPECT
+
+    def __call__(self, size: Size) -> Size:
+        """(width, height) to send; the same where it is within. Raises ImageUnreadable."""
+        shorter, longer = min(size), max(size)
+        if shorter < 1 or longer / shorter > self.max_aspect:
+            raise ImageUnreadable(
+                f"an image of {size[0]}×{size[1]} is too long for this model "
+                f"(at most {self.max_aspect:g}:1); crop it"
+            )
+        if shorter >= self.min_side:
+            return size
+        return math.ceil(size[0] * self.min_side / shorter), math.ceil(size[1] * self.min_side / shorter)
+
+
+@dataclass(frozen=True, slots=True)
 class LongestSide:
     """The longer side at most `longest` pixels, the aspect kept, nothing enlarged."""
 

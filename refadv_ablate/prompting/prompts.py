@@ -143,7 +143,7 @@ def build(
 
 
 def _image(spec: ModelSpec, style: Style, perturbed: Perturbed, options: dict[str, Json]) -> ImageRef:
-    """The image as it is sent: marked, then resized, where asked for."""
+    """The image as it is sent: marked, then resized, where asked for or needed. Raises ImageUnreadable."""
     image = perturbed.example.image
     if style.candidates is not None:
         boxes = style.candidates.boxes(perturbed.example)
@@ -154,16 +154,18 @@ def _image(spec: ModelSpec, style: Style, perturbed: Perturbed, options: dict[st
             f"prompt.style={style.style} marks candidate boxes, but prompt.candidates is not set;"
             " use prompt=som"
         )
-    if not spec.resize_before_sending:
-        return image
-    if spec.resize is None:
+    if spec.resize_before_sending and spec.resize is None:
         raise UserError(
             f"{spec.name}: resize_before_sending needs the model's resize rule; set model.resize, such as"
             " model.resize._target_=refadv_ablate.parsing.frames.SmartResize"
         )
+    if spec.limits is None and spec.resize is None:
+        return image
     from refadv_ablate.data.images import resized
 
-    return resized(image, spec.resize(image.size()))
+    size = spec.limits(image.size()) if spec.limits else image.size()
+    seen = spec.resize(size) if spec.resize else size  # refuses here what could not be read later
+    return resized(image, seen if spec.resize_before_sending else size)
 
 
 def follow_up(request: Request, reply: Reply, text: str | Style) -> Request:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import ImageUnreadable, UserError
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.ask import Keys
 from refadv_ablate.storage.jsonl import FieldError
@@ -60,6 +60,8 @@ class Planned:
     perturbed: Perturbed
     request: Request | None = None
     key: str = ""
+    unaskable: str = ""
+    """Why nothing is sent although there is a text, such as an image that the model can't take."""
 
 
 def examples(data: Data, limit: int | None) -> Iterator[Example]:
@@ -99,5 +101,8 @@ def _planned(plan: Plan, keys: Keys, perturbed: Perturbed, condition: str, draw:
     if perturbed.status == "not_perturbable":
         return Planned(condition, draw, perturbed)
     repeat = draw + 1 if condition in plan.repeats else 0
-    request = prompts.build(plan.spec, plan.style, perturbed, condition, draw, repeat)
-    return Planned(condition, draw, perturbed, request, keys(request))
+    try:
+        request = prompts.build(plan.spec, plan.style, perturbed, condition, draw, repeat)
+        return Planned(condition, draw, perturbed, request, keys(request))
+    except ImageUnreadable as error:  # this example's alone: the others are asked
+        return Planned(condition, draw, perturbed, unaskable=str(error))

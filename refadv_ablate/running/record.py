@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from refadv_ablate.boxes import Box
+from refadv_ablate.boxes import Box, Size
+from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.running.plan import Planned
 from refadv_ablate.running.reading import Reader, added, score_of
-from refadv_ablate.types import Record, Reply, Request, Usage
+from refadv_ablate.types import Example, Record, Reply, Request, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +53,24 @@ def record(
         trace=planned.perturbed.trace,
         image_digest=reader.content(example.image),
     )
+    if planned.unaskable:
+        return replace(blank, outcome="missing", reason=planned.unaskable, size=_size(example))
     if request is None:
         return blank
     if reply is None or (further is not None and further.reply is None):
         key = further.key if further else planned.key
         reason = failures.get(key, "it was not answered before the run stopped")
         usage = reply.usage if reply else Usage()
-        return replace(blank, outcome="missing", reason=reason, size=example.image.size(), usage=usage)
+        return replace(blank, outcome="missing", reason=reason, size=_size(example), usage=usage)
     return _answered(blank, request, reply, further, reader)
+
+
+def _size(example: Example) -> Size:
+    """Of the image, (0, 0) where it can't be had."""
+    try:
+        return example.image.size()
+    except ImageUnreadable:
+        return 0, 0
 
 
 def _answered(
