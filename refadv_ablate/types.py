@@ -429,5 +429,7 @@ class Comparison:
     """Arm ("original", "perturbed") → outcome, note or status → how many."""
     slices: Sequence[Slice] = ()
     warnings: tuple[str, ...] = ()
+    variant: str = ""
+    """What else tells this cell from others beside it, such as `seed 1`; empty where nothing does."""
     details: Mapping[str, Json] = field(default_factory=dict)
     """Anything else of the cell: tokens, usd, candidate recall, chance level, seconds."""

@@ -14,8 +14,9 @@ import numpy as np
 
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.report import compare
-from refadv_ablate.report.console import accuracies, basis, console
+from refadv_ablate.report import compare, contrast
+from refadv_ablate.report.console import accuracies, basis, console, contrast_lines
+from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.runs import from_log
 from refadv_ablate.report.loading.sources import Cell, Names, from_files
 from refadv_ablate.report.loading.study import Study, study
@@ -31,7 +32,7 @@ NUMBERS = ("1", "2", "3", "4", "6", "7")
 class Options:
     """The keys of conf/command/report.yaml."""
 
-    action: Literal["make", "compare"]
+    action: Literal["make", "compare", "contrast"]
     source: Literal["files", "mlflow", "store"]
     path: str | list[str]
     run: str | list[str] | None
@@ -41,6 +42,9 @@ class Options:
     formats: list[str]
     a: str | list[str] | None
     b: str | list[str] | None
+    between: Literal["model", "data", "prompt", "operator", "slice"]
+    by: str
+    of: list[Literal["delta", "original", "perturbed", "relative", "above_chance"]]
     gallery: int
     images: Literal["inline", "folder"]
     resamples: int
@@ -55,6 +59,8 @@ def run(cfg: Any) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         if options.action == "compare":
             pages = _compare(cfg, options, Path(scratch))
+        elif options.action == "contrast":
+            pages = _contrast(cfg, options, Path(scratch))
         else:
             pages = _make(cfg, options, Path(scratch))
     for page in pages:
@@ -127,6 +133,18 @@ def _compare(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     out.print(console([m.comparison for m in matched], change="b − a"))
     return compare.write(Path(options.to), matched, most=options.gallery, command=_command())
+
+
+def _contrast(cfg: Any, options: Options, scratch: Path) -> list[Path]:
+    cells = _load(cfg, options, options.path, options.run, scratch)
+    found = study(cells, metrics=("acc50",), seed=cfg.seed, n_boot=options.resamples)
+    family = contrasting.between(found, options.between, quantities=options.of, by=options.by)
+    from rich.console import Console
+
+    out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    out.print(contrast_lines(family))
+    meta = {"command": _command(), "version": __version__, "seed": cfg.seed}
+    return contrast.write(Path(options.to), found, family, formats=options.formats, meta=meta)
 
 
 def _load(

@@ -12,21 +12,25 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from refadv_ablate.statistics.contrasts import QUANTITIES
 from refadv_ablate.statistics.formatting import (
     UNREAD,
     because,
     interval,
     missing,
     p_holm,
+    p_value,
     points,
     share,
     unchanged,
     unread,
     warnings_of,
+    with_interval,
 )
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 if TYPE_CHECKING:
+    from refadv_ablate.report.loading.contrasting import Family
     from refadv_ablate.report.tables.table import Table as Wide
     from refadv_ablate.report.tables.table import Value
 
@@ -177,6 +181,23 @@ def accuracies(source: Wide) -> RenderableType:
     if any(line.has_published for line in source.lines):
         return Group(table, Text("below: published, ✓ within our 95% interval, ✗ outside it", style="dim"))
     return Group(table, Text(UNNAMED, style="dim"))
+
+
+def contrast_lines(family: Family) -> RenderableType:
+    """Differences between results, one a line under what both sides share."""
+    parts: list[RenderableType] = []
+    for (where, quantity), group in groupby(family.contrasts, key=lambda c: (c.where, c.quantity)):
+        table = Table(title=f"{where}: {QUANTITIES[quantity]}", title_justify="left", box=box.SIMPLE_HEAD)
+        for head in ("second − first", "first", "second", "difference [95% interval]", "p", "examples"):
+            table.add_column(head, justify="left" if head == "second − first" else "right")
+        for c in group:
+            sides = (_value(c.first), _value(c.second), with_interval(c.difference, signed=True))
+            n = f"{c.first.n:,}" if c.paired else f"{c.first.n:,} / {c.second.n:,}"
+            table.add_row(f"{c.b} − {c.a}", *sides, p_value(c.p_holm), n)
+        parts.append(table)
+    how = "paired by example" if family.contrasts[0].paired else "on other examples, so not paired"
+    note = f"In points; {how}; clustered by image; p Holm-adjusted over the contrasts of one quantity."
+    return Group(*parts, Text(note, style="dim"))
 
 
 def basis(names: str, counts: Mapping[str, int], images: int) -> Text:

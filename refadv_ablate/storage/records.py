@@ -199,6 +199,7 @@ def comparison_to_json(c: Comparison) -> dict[str, Json]:
         "counts": {arm: dict(counts) for arm, counts in c.counts.items()},
         "slices": [{"by": s.by, "label": s.label, "deltas": _deltas_to_json(s.deltas)} for s in c.slices],
         "warnings": list(c.warnings),
+        "variant": c.variant,
         "details": c.details,
     }
 
@@ -221,6 +222,7 @@ def comparison_from_json(d: Mapping[str, Json]) -> Comparison:
             for s in d.get("slices") or ()
         ),
         warnings=_texts(d, "warnings"),
+        variant=_text(d, "variant", ""),
         details=_mapping(d, "details", EMPTY) or EMPTY,
     )
 

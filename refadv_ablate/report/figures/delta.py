@@ -143,6 +143,14 @@ def _forest(
         return save(figure, stem)
 
 
+def forest_lines(plot: Any, lines: Sequence[tuple[str, Estimate | None]], title: str) -> None:
+    """Estimates with their intervals, one a line, under the headings that have none."""
+    for y, (_, estimate) in enumerate(lines):
+        if estimate is not None:
+            _estimate(plot, y, estimate, 0)
+    _forest_axes(plot, lines, title)
+
+
 def _delta(comparison: Comparison, metric: str) -> Estimate:
     delta = comparison.deltas.get(metric)
     return delta.delta if delta else Estimate(None, None, None, 0, 0, note=f"no {metric_name(metric)}")
@@ -169,8 +177,8 @@ def _forest_axes(plot: Any, lines: Sequence[Listed], title: str) -> None:
 
 # ── lines under headings ────────────────────────────────────────────────────────────────────────
 
-Listed = tuple[str, Comparison | None]
-"""A line: its label and cell, or a heading without one."""
+Listed = tuple[str, Any]
+"""A line: its label and what it shows, or a heading without anything."""
 
 
 def _lines(

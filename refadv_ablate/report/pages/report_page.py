@@ -45,6 +45,8 @@ class Content:
     meta: Mapping[str, Json] = field(default_factory=dict)
     galleries: Sequence[tuple[str, str]] = ()
     """(name, relative address)."""
+    said: Sequence[str] = ()
+    """Sentences that come before those of the single cells."""
 
 
 def write_pages(folder: Path, content: Content) -> list[Path]:
@@ -78,6 +80,13 @@ def headline(comparison: Comparison) -> str:
         "not told apart": f"no change that can be told from chance (p {p_holm(delta)}; {ruled_out(delta)})",
     }
     return f"{comparison.operator}, {who}: {words[said]}, {size}."
+
+
+def in_short(content: Content) -> list[str]:
+    """What was found, in sentences; of many differences the first few."""
+    more = len(content.said) - MOST_HEADLINES
+    rest = [f"{more} more differences are in the tables."] if more > 0 else []
+    return [*content.said[:MOST_HEADLINES], *rest, *headlines(content.comparisons)]
 
 
 def headlines(comparisons: Sequence[Comparison]) -> list[str]:
@@ -128,7 +137,7 @@ def html_page(content: Content) -> str:
     """Self-contained: figures inline, no script, no network."""
     parts = [f"<header><h1><bdi>{_e(content.title)}</bdi></h1>{_command(content)}</header>"]
     if content.comparisons:
-        items = "".join(f"<li><bdi>{_e(text)}</bdi></li>" for text in headlines(content.comparisons))
+        items = "".join(f"<li><bdi>{_e(text)}</bdi></li>" for text in in_short(content))
         first = "".join(_picture(i, p) for i, p in enumerate(content.pictures[:1]))
         parts.append(f"<section><h2>In short</h2><ul class=short>{items}</ul>{first}</section>")
     parts.append(_notices(content))
@@ -199,7 +208,7 @@ def markdown_page(content: Content, folder: Path) -> str:
     lines = [f"# {plain(content.title)}", ""]
     if command := content.meta.get("command"):
         lines += ["To do it again:", "", *_indented(str(command)), ""]
-    lines += [f"- {plain(text)}" for text in headlines(content.comparisons)]
+    lines += [f"- {plain(text)}" for text in in_short(content)]
     for title, items in (("Failed", content.failures), ("To mind", content.warnings)):
         if items:
             named = (f"**{plain(cell)}** {plain(text)}" if cell else plain(text) for cell, text in items)

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report.figures.contrasts import contrast_figure
 from refadv_ablate.report.figures.curves import hardness_figure, threshold_figure
 from refadv_ablate.report.figures.delta import delta_figure, flip_figure, model_forest
+from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import Study, within
 from refadv_ablate.report.pages.report_page import Content, Picture, page_of, write_pages
 from refadv_ablate.report.tables import paper, results
+from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.table import Table
 from refadv_ablate.statistics.formatting import warnings_of
@@ -67,9 +70,11 @@ def from_study(
         tables.insert(0, results.results(study.comparisons))
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
+    families = list(contrasting.every(study))
+    tables += list(tables_of(families))
     tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
     write_tables(folder / "tables", tables, formats)
-    pictures = draw(study, folder / "figures")
+    pictures = draw(study, folder / "figures", families)
     content = Content(
         title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
         comparisons=study.comparisons,
@@ -116,12 +121,14 @@ def write_tables(folder: Path, tables: Sequence[Table], formats: Sequence[str]) 
     return written
 
 
-def draw(study: Study, folder: Path) -> list[Picture]:
+def draw(study: Study, folder: Path, families: Sequence[contrasting.Family] = ()) -> list[Picture]:
     """All figures that the study can fill, as SVG and PNG."""
-    return [Picture(paths[0], caption) for paths, caption in _drawn(study, folder)]
+    return [Picture(paths[0], caption) for paths, caption in _drawn(study, folder, families)]
 
 
-def _drawn(study: Study, folder: Path) -> Iterator[tuple[list[Path], str]]:
+def _drawn(
+    study: Study, folder: Path, families: Sequence[contrasting.Family]
+) -> Iterator[tuple[list[Path], str]]:
     comparisons = study.comparisons
     if comparisons:
         yield delta_figure(comparisons, folder / "delta"), "Δ Acc@0.5 by model, data and perturbation."
@@ -131,6 +138,11 @@ def _drawn(study: Study, folder: Path) -> Iterator[tuple[list[Path], str]]:
                 "Δ Acc@0.5 by perturbation and data, model by model.",
             )
         yield flip_figure(comparisons, folder / "flips"), "Answers that changed: Δ is their difference."
+    for family in families:
+        yield (
+            contrast_figure(family.contrasts, folder / f"contrasts_{family.kind}"),
+            f"Differences of Δ Acc@0.5 between {PLURAL[family.kind]}, with 95% intervals.",
+        )
     for index, (name, arms) in enumerate(_arms(study)):
         if index == MOST_CURVES:
             return

@@ -1,0 +1,128 @@
+"""Which cells of a study are set against each other: between models, data sets, prompts, operators, parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.report.loading.sources import Cell
+from refadv_ablate.report.loading.study import Study
+from refadv_ablate.statistics import contrasts, slices
+from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, Quantity, Rank, Side
+from refadv_ablate.types import ORIGINAL, Comparison
+
+KINDS = ("model", "data", "prompt", "operator", "slice")
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Contrasts of one kind: they were declared together, so Holm counts them together."""
+
+    kind: str
+    contrasts: Sequence[Contrast]
+    ranks: Mapping[str, Sequence[Rank]]
+    """Of models: by what they share, such as `shapes · direct · bow`."""
+
+
+def between(
+    study: Study,
+    kind: str,
+    *,
+    quantities: Sequence[Quantity] = ("delta",),
+    by: str = "distractors",
+    metric: str = "acc50",
+) -> Family:
+    """All pairs of the study that differ in `kind` alone; Holm over those of each quantity.
+
+    `by` names the attribute of kind slice. Raises UserError where the study has no two to set against
+    each other, or for an unknown kind.
+    """
+    if kind not in KINDS:
+        raise UserError(f"between={kind}: {nearest(kind, KINDS)}")
+    sides = _Sides(metric)
+    groups = dict(_groups(study, kind, by, sides))
+    found = []
+    for quantity in quantities:
+        made = [
+            contrasts.contrast(a, b, quantity, paired=kind not in ("data", "slice"), where=where)
+            for where, members in groups.items()
+            for a, b in combinations(members, 2)
+        ]
+        found += contrasts.holm(made)
+    if not found:
+        raise UserError(_nothing(study, kind))
+    ranked = {where: contrasts.ranks(members, paired=True) for where, members in groups.items()}
+    return Family(kind, found, ranked if kind == "model" else {})
+
+
+def every(study: Study) -> Iterator[Family]:
+    """Δ of each kind that the study has two of, slices apart: those are explored, not declared."""
+    for kind in KINDS[:-1]:
+        try:
+            yield between(study, kind)
+        except UserError:
+            continue
+
+
+class _Sides:
+    """Each cell's paired values, made once: many contrasts share a side."""
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self._made: dict[tuple[int, str], Side] = {}
+
+    def of(self, cell: Cell, comparison: Comparison, name: str) -> Side:
+        key = (id(cell), comparison.operator)
+        if key not in self._made:
+            chance = cell.details.get("chance_acc50", comparison.details.get("chance_acc50", 0.0))
+            arms = cell.arms[ORIGINAL], cell.arms[comparison.operator]
+            self._made[key] = Side.of(name, *arms, self.metric, float(chance or 0.0))
+        return replace(self._made[key], name=name)
+
+
+def _groups(study: Study, kind: str, by: str, sides: _Sides) -> Iterator[tuple[str, list[Side]]]:
+    known = [
+        (cell, comparison)
+        for cell, comparison in study.pairs
+        if {ORIGINAL, comparison.operator} <= set(cell.arms) and not comparison.details.get("keeps_text")
+    ]
+    if kind == "slice":
+        for cell, comparison in known:
+            yield _names(comparison, ""), _parts(cell, comparison, by, sides)
+        return
+    name: Callable[[Comparison], str] = lambda c: str(getattr(c, kind))  # noqa: E731  # a key function
+    groups: dict[str, dict[str, Side]] = {}
+    for cell, comparison in known:
+        members = groups.setdefault(_names(comparison, kind), {})
+        members.setdefault(name(comparison), sides.of(cell, comparison, name(comparison)))
+    yield from ((where, list(members.values())) for where, members in groups.items() if len(members) > 1)
+
+
+def _names(comparison: Comparison, without: str) -> str:
+    kinds = [kind for kind in KINDS[:-1] if kind != without]
+    return " · ".join(filter(None, (*(str(getattr(comparison, kind)) for kind in kinds), comparison.variant)))
+
+
+def _parts(cell: Cell, comparison: Comparison, by: str, sides: _Sides) -> list[Side]:
+    whole, original = sides.of(cell, comparison, by), cell.arms[ORIGINAL]
+    examples = original.columns().example
+    return [
+        replace(whole.where(np.isin(whole.example, examples[rows])), name=f"{by} {label}")
+        for label, rows in slices.parts(original, by)
+    ]
+
+
+def _nothing(study: Study, kind: str) -> str:
+    if kind == "slice":
+        return "between=slice needs a perturbed condition, and by=… an attribute with two parts"
+    names = sorted({str(getattr(comparison, kind)) for comparison in study.comparisons})
+    shown = ", ".join(names) or "none"
+    return (
+        f"between={kind} needs two results that differ in {kind} alone; there are {shown}. Known quantities: "
+        f"{', '.join(QUANTITIES)}."
+    )

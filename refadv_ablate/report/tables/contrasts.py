@@ -1,0 +1,106 @@
+"""Differences between results as tables: each with its interval, test, and what both sides rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from refadv_ablate.report.loading.contrasting import Family
+from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
+from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast
+from refadv_ablate.statistics.formatting import p_value
+
+PAIRED = "paired example by example on their common examples"
+APART = "not paired: other examples; an image that both hold counts once"
+NOTE = (
+    "Difference = second − first in points, 95% interval from leaving each image out in turn; p of the same "
+    "t, {holm}; the two sides are {how}."
+)
+
+
+def contrast_table(family: Family) -> Table:
+    """One line a contrast: both sides, their difference, p, examples and images of each side."""
+    columns = (
+        Column("first", "first"),
+        Column("second", "second"),
+        Column("difference", "difference"),
+        Column("p_holm", "p (Holm)"),
+        Column("n", "examples", "first / second"),
+        Column("images", "images", "first / second"),
+    )
+    lines = [
+        Line((each.a, each.b, each.where, QUANTITIES[each.quantity]), dict(_values(each)), ranked=False)
+        for each in family.contrasts
+    ]
+    quantities = {each.quantity for each in family.contrasts}
+    size = len(family.contrasts) // max(1, len(quantities))
+    holm = f"Holm-adjusted over these {size} contrasts" + (" of each quantity" if len(quantities) > 1 else "")
+    paired = family.contrasts[0].paired if family.contrasts else True
+    heads: tuple[str, ...] = ("First", "Second", "Within", "Of")
+    note = NOTE.format(holm=holm if size > 1 else "one contrast", how=PAIRED if paired else APART)
+    ratios = quantities & {"relative", "above_chance"}
+    more = ("Ratios of one side: Fieller's interval.",) if ratios else ()
+    if quantities == {"delta"}:
+        lines = [Line(line.labels[:3], line.values, line.section, line.ranked) for line in lines]
+        heads, more = heads[:3], (*more, "Both sides and the difference are Δ of Acc@0.5.")
+    return Table(
+        f"contrasts_{family.kind}",
+        f"Differences between {PLURAL[family.kind]}",
+        heads,
+        columns,
+        tuple(lines),
+        notes=(note, *more),
+    )
+
+
+PLURAL = {
+    "model": "models",
+    "data": "data sets",
+    "prompt": "prompts",
+    "operator": "perturbations",
+    "slice": "kinds of example",
+}
+
+
+def _values(each: Contrast) -> Iterator[tuple[str, Value]]:
+    yield "first", Number(each.first, signed=True)
+    yield "second", Number(each.second, signed=True)
+    yield "difference", Number(each.difference, signed=True)
+    yield "p_holm", Fact(p_value(each.p_holm))
+    yield "n", Fact(f"{each.first.n:,} / {each.second.n:,}")
+    yield "images", Fact(f"{each.first.images:,} / {each.second.images:,}")
+
+
+def rank_table(family: Family) -> Table:
+    """Models by Δ, the most robust first, with the places that can't be ruled out."""
+    columns = (
+        Column("delta", "Δ Acc@0.5"),
+        Column("place", "place"),
+        Column("places", "95% places"),
+    )
+    lines = [
+        Line(
+            (where, rank.name),
+            {
+                "delta": Number(rank.estimate, signed=True),
+                "place": Fact(str(rank.place)),
+                "places": Fact(f"{rank.low}–{rank.high}" if rank.low != rank.high else str(rank.low)),
+            },
+            where,
+            ranked=False,
+        )
+        for where, ranks in family.ranks.items()
+        for rank in ranks
+    ]
+    note = (
+        "Place 1 has the highest Δ: it loses least. 95% places: at best behind all models that are surely "
+        "higher, at worst before all surely lower, by the contrasts of all pairs, Holm-adjusted."
+    )
+    return Table("ranks", "Ranks of models", ("Within", "Model"), columns, tuple(lines), notes=(note,))
+
+
+def tables_of(families: Sequence[Family]) -> Iterator[Table]:
+    """The contrasts of each family, and ranks where three models or more are there."""
+    for family in families:
+        yield contrast_table(family)
+        if any(len(ranks) > 2 for ranks in family.ranks.values()):
+            yield rank_table(family)
