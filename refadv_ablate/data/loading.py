@@ -191,9 +191,7 @@ class Annotations:
             if quad and size:
                 evidence.append((quad, size))
         if finding := contradiction(form.boxes, evidence):
-            raise UserError(
-                f"{self.name} (form {label}) is refused: {finding}; declare the right convention for the file"
-            )
+            raise UserError(f"{self.name} (form {label}) is refused: {finding}")
 
     def _detected(self) -> str:
         place = self.place
