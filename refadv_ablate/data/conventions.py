@@ -152,7 +152,11 @@ def _advised(declared: Convention, evidence: Evidence) -> list[Convention]:
         best = [one for one, count in counts.items() if count <= least + margin]
         if unit == "fraction" or all(_reaches(one, evidence) for one in best):
             return best
-        if unit == "pixels" and len(best) > 1 and any(_reaches(one, evidence) for one in best):
+        if (
+            (unit == "pixels" or n < ENOUGH)
+            and len(best) > 1
+            and any(_reaches(one, evidence) for one in best)
+        ):
             return best
     return []
 

@@ -13,6 +13,7 @@ from refadv_ablate.data.forms.rows import Kind, Row, shown
 from refadv_ablate.data.images import AbsentImage, BytesImage, FileImage
 from refadv_ablate.data.naming import UNKNOWN, Names
 from refadv_ablate.data.opening import ImageFolders, image_of
+from refadv_ablate.data.orientation import Grid, orientation_of, shown_size, to_stored
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.types import Example, ImageRef
 
@@ -51,12 +52,14 @@ class Examiner:
     instances: InstanceIndex | None = None
     decode: bool = False
     names: Names = UNKNOWN
+    grid: Grid | None = None
     notes: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, int] = field(default_factory=dict)
     _said: dict[bytes, str] = field(default_factory=dict)
     unclear: int = 0
     """Examples for which the instance annotations hold no image of their name that is clearly theirs."""
     _decoded: dict[str, str] = field(default_factory=dict)
+    _oriented: set[str] = field(default_factory=set)
     _pictures: dict[str, str] = field(default_factory=dict)
 
     def examine(self, row: Row) -> tuple[Example | None, Finding | None]:
@@ -79,9 +82,23 @@ class Examiner:
         if row.size:
             return row.size
         try:
-            return self._open(row).size()
+            return self._size_of(row, self._open(row))
         except ImageUnreadable:
             return None
+
+    def turned(self, row: Row) -> bool:
+        """Whether the row's image has an orientation of which nothing says whether its boxes follow it."""
+        try:
+            image = self._open(row)
+            return self.grid is None and orientation_of(image) > 1 and row.size is None
+        except ImageUnreadable:
+            return False
+
+    def _size_of(self, row: Row, image: ImageRef) -> Size | None:
+        """The size that the row's boxes refer to."""
+        if row.size or isinstance(image, AbsentImage):
+            return row.size
+        return shown_size(image.size(), orientation_of(image)) if self.grid == "shown" else image.size()
 
     def _open(self, row: Row) -> ImageRef:
         key = self.names.key(row.image_key) if row.image_key else ""
@@ -103,23 +120,39 @@ class Examiner:
                 f"image {row.image!r} is not under {roots or 'any image root'}; set data.image_root to the "
                 "folder with the images, or data.images=absent where only the annotations are wanted",
             )
-        stored = image.size()
-        if row.size and stored != row.size:
-            self._wrong_size(row, row.size, image, stored)
+        stored, orientation = image.size(), orientation_of(image)
+        expected = shown_size(stored, orientation) if self.grid == "shown" else stored
+        if row.size and expected != row.size:
+            self._wrong_size(row, row.size, orientation, stored)
+        if orientation > 1 and self.grid is None and (row.size is None or orientation < 5):
+            self._turned(image)
         if self.decode and image.key not in self._decoded:
             self._decoded[image.key] = _load(image)
         if broken := self._decoded.get(image.key):
             raise ImageUnreadable(broken)
         return image
 
-    def _wrong_size(self, row: Row, annotated: Size, image: ImageRef, stored: Size) -> None:
+    def _turned(self, image: ImageRef) -> None:
+        self._oriented.add(image.key)
+        self.notes["orientation"] = (
+            f"{len(self._oriented)} images have an EXIF orientation, and nothing says whether their boxes "
+            "were made on the view that it shows or on the stored pixels, as which they are taken; look at "
+            "some of them and declare data.grid=shown or data.grid=stored"
+        )
+
+    def _wrong_size(self, row: Row, annotated: Size, turn: int, stored: Size) -> None:
         sizes = f"annotated as {annotated[0]} × {annotated[1]}, stored as {stored[0]} × {stored[1]}"
-        if annotated == stored[::-1]:
-            turn = image.orientation() if isinstance(image, FileImage) else 1
+        if annotated == stored[::-1] and turn >= 5 and self.grid != "shown":
             raise _WrongRowError(
                 "transposed_size",
                 f"image {row.image_key!r} is {sizes} with EXIF orientation {turn}: the boxes were made on "
-                "the rotated view, and ours refer to the stored pixels",
+                "the rotated view, which data.grid=shown declares",
+            )
+        if annotated == stored[::-1]:
+            raise _WrongRowError(
+                "transposed_size",
+                f"image {row.image_key!r} is {sizes}, and no EXIF orientation explains it: the file has "
+                "width and height swapped, or another image lies here",
             )
         raise _WrongRowError(
             "size_mismatch", f"image {row.image_key!r} is {sizes}: its boxes refer to another image"
@@ -136,11 +169,18 @@ class Examiner:
             raise _WrongRowError("no_target", "the expression refers to nothing in the image")
         if row.targets > 1:
             raise _WrongRowError("multi_target", f"the expression refers to {row.targets} instances")
-        size = row.size or (None if isinstance(image, AbsentImage) else image.size())
+        size = self._size_of(row, image)
         quad = numbers(row.box)
         if quad is None or not all(math.isfinite(v) for v in quad):
             raise _WrongRowError("degenerate_box", f"box {shown(row.box)} is not four finite numbers")
-        return self._inside(quad, size)
+        return self._stored(self._inside(quad, size), image)
+
+    def _stored(self, box: Box, image: ImageRef) -> Box:
+        """A box of the file on the stored pixel grid."""
+        if self.grid != "shown" or isinstance(image, AbsentImage):
+            return box
+        turn = orientation_of(image)
+        return box if turn == 1 else to_stored(box, turn, image.size())
 
     def _inside(self, quad: Quad, size: Size | None) -> Box:
         try:
@@ -158,8 +198,12 @@ class Examiner:
 
     def _example(self, row: Row, image: ImageRef, box: Box) -> Example:
         category, candidates, distractors = row.category, row.candidates, row.distractors
+        if self.grid == "shown":
+            candidates = tuple(replace(one, box=self._stored(one.box, image)) for one in candidates)
         annotated = self._annotated(row, image)
         if annotated is not None:
+            if self.grid == "shown":
+                annotated = annotated.mapped(lambda one: self._stored(one, image))
             target = annotated.at(box)
             candidates = candidates or annotated.candidates()
             if target is not None:
@@ -182,7 +226,7 @@ class Examiner:
     def _annotated(self, row: Row, image: ImageRef) -> Annotated | None:
         if self.instances is None or not row.image_key:
             return None
-        size = row.size or (None if isinstance(image, AbsentImage) else image.size())
+        size = self._size_of(row, image)
         found, unclear = self.instances.find(row.image_key, self.names, size)
         if unclear:
             self.unclear += 1

@@ -1,8 +1,8 @@
 """Images: opened when they are needed, always RGB, always on the stored pixel grid.
 
 The size that boxes refer to is the *stored* pixel grid: an EXIF orientation is not applied, because
-COCO, OpenImages, GQA and every set built on them annotate what a plain decoder gives. A set made on
-rotated views shows itself by annotated sizes that are the stored ones transposed; `data.check` reports it.
+COCO, OpenImages, GQA and every set built on them annotate what a plain decoder gives. For a set made on
+rotated views, data.grid=shown turns its boxes (orientation.py); one that doesn't say is warned about.
 """
 
 from __future__ import annotations
@@ -100,6 +100,11 @@ class BytesImage:
         """(width, height) from the header."""
         with _opened(io.BytesIO(self.data), self.key, self.pixel_limit) as image:
             return image.size
+
+    def orientation(self) -> int:
+        """EXIF orientation, 1 where there is none."""
+        with _opened(io.BytesIO(self.data), self.key, self.pixel_limit) as image:
+            return _orientation(image)
 
     def load(self) -> Image.Image:
         """RGB, stored pixel grid. Raises ImageUnreadable."""
@@ -258,11 +263,14 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
 @lru_cache(maxsize=8192)
 def _file_facts(path: Path, _time: int, _length: int, limit: int) -> tuple[Size, int]:
     with _opened(path, str(path), limit) as image:
-        try:
-            orientation = int(image.getexif().get(EXIF_ORIENTATION, 1))
-        except (*_DECODE_ERRORS, TypeError):  # broken metadata doesn't make pixels unreadable
-            orientation = 1
-        return image.size, orientation
+        return image.size, _orientation(image)
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        return int(image.getexif().get(EXIF_ORIENTATION, 1))
+    except (*_DECODE_ERRORS, TypeError):  # broken metadata doesn't make pixels unreadable
+        return 1
 
 
 @lru_cache(maxsize=65536)  # asked for by keys and records, in passes over the whole set

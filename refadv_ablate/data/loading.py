@@ -36,7 +36,9 @@ class Annotations:
     the annotations (opening.FOLDERS). instances: instance annotations to join where the form has none
     (category, candidates, distractors). form: "auto" or one of `forms`. images=absent leaves them out.
     negation=rule sets the flag by cue rule (negation.py) where the set has none.
-    exclude: kinds of bad rows to leave out; each is counted in `excluded`. get: how to obtain the set.
+    grid: what boxes were made on where images have an EXIF orientation: the stored pixels, or the view that
+    is shown; null: the stored pixels, with a warning. exclude: kinds of bad rows to leave out; each is
+    counted in `excluded`. get: how to obtain the set.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Annotations:
     pixel_limit: int = PIXEL_LIMIT
     revision: str | None = None
     negation: Literal["stored", "rule"] = "stored"
+    grid: Literal["stored", "shown"] | None = None
     get: str = ""
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _notes: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -147,6 +150,8 @@ class Annotations:
             stated["instances"] = digest(Path(self.instances).expanduser())
         if self.negation == "rule":
             stated["negation"] = "rule"
+        if self.grid == "shown":
+            stated["grid"] = "shown"
         if self.images == "absent":
             stated["images"] = "absent"
         if self.images == "files" and not OF_IMAGES.isdisjoint(self.exclude):
@@ -172,7 +177,7 @@ class Annotations:
             None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links, names, self._notes)
         )
         index = load_instances(Path(self.instances).expanduser()) if self.instances else None
-        return Examiner(form.boxes, folders, why, index, decode, names, self._notes)
+        return Examiner(form.boxes, folders, why, index, decode, names, self.grid, self._notes)
 
     def _names(self, form: Form) -> Names:
         """What the image names of the whole set say; a hub's rows are not streamed twice for it."""
@@ -191,6 +196,11 @@ class Annotations:
             if quad and size:
                 evidence.append((quad, size))
         if finding := contradiction(form.boxes, evidence):
+            if turned := sum(examiner.turned(row) for row in rows):
+                finding += (
+                    f"; {turned} of these images have an EXIF orientation: if the boxes were made on the "
+                    "view that it shows, declare data.grid=shown"
+                )
             raise UserError(f"{self.name} (form {label}) is refused: {finding}")
 
     def _detected(self) -> str:

@@ -232,7 +232,7 @@ BAD_ROWS: list[tuple[str, dict[str, object], str]] = [
     ("degenerate_box", {"box": "everywhere"}, "not four finite numbers"),
     ("missing_image", {"image": "nowhere.jpg"}, r"nowhere\.jpg' is not under .*data\.image_root"),
     ("size_mismatch", {"width": 128, "height": 96}, "annotated as 128 × 96, stored as 64 × 48"),
-    ("transposed_size", {"width": 48, "height": 64, "box": [10, 20, 40, 40]}, "rotated view"),
+    ("transposed_size", {"width": 48, "height": 64, "box": [10, 20, 40, 40]}, "width and height swapped"),
     ("duplicate_id", {"id": "first", "expression": "other"}, "the id was used before"),
 ]
 

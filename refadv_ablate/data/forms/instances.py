@@ -6,8 +6,8 @@ A distractor is another instance of the referent's category in the same image. C
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,13 @@ class Annotated:
     def candidates(self) -> tuple[Candidate, ...]:
         """All instances but crowd regions, in stored order."""
         return tuple(one.candidate for one in self.instances if not one.crowd)
+
+    def mapped(self, place: Callable[[Box], Box]) -> Annotated:
+        """The same with every box put elsewhere."""
+        moved = (replace(one.candidate, box=place(one.candidate.box)) for one in self.instances)
+        return replace(
+            self, instances=tuple(replace(a, candidate=b) for a, b in zip(self.instances, moved, strict=True))
+        )
 
     def distractors(self, target: Instance) -> int:
         """Other instances of the target's category, crowd regions excluded."""
