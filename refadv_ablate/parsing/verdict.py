@@ -23,7 +23,7 @@ _SAYS = re.compile(r"[^\s,;\[\](){}\"'-]")
 _BULLETS = " \t*-`#$>|•_"
 Part = Literal["", "rejected", "whole", "question", "compared", "reason", "supposed"]
 _NEXT_CLAUSE = re.compile(r"(?:,\s*)?\b(?:and|but|while|whereas|und|et|y|и)\s|;", re.IGNORECASE)
-_IS = re.compile(r"\b(?:is|are|was|ist|est|es)\b", re.IGNORECASE)
+_IS = re.compile(r"\b(?:is|are|was|ist|est|es)\b|的.{0,8}(?:位于|在|是)", re.IGNORECASE)
 _AND = re.compile(
     r"[\s,;/&]*(?:and|or|nor|und|oder|et|ou|y|o|e|и|или|和|或|与|と|や|및|와|과|ve|ya da)?[\s,;/&]*",
     re.IGNORECASE,
@@ -127,7 +127,8 @@ def _joined(text: str, left: Piece[T], right: Piece[T], seen: _Seen[T]) -> bool:
     if right.start - left.end > cues.WINDOW:
         return False
     between = _TAG.sub(" ", text[left.end : right.start])
-    apart = cues.TURN.search(between) or cues.BREAK.search(between) or seen.level
+    signs = (cues.TURN, cues.BREAK, cues.ANSWER_AFTER)
+    apart = seen.level or any(sign.search(between) for sign in signs)
     return len(_WORD.findall(between)) <= 3 and not apart
 
 

@@ -137,7 +137,7 @@ _KEYS = (
 _WORDS = re.compile(
     r"(?:\b(?:mark|marker|number|object|region|label|box|candidate|no)\b\.?|#|标记|标号"
     r"|编号|数字|番号|マーク|번호|마크)"
-    r"\s{0,3}(?:(?:is|number|no)\b\.?|[:#]|是|为|は)?\s{0,3}[(*#\"\[]{0,4}(\d{1,4})(?![\w%]|[.:/,-]\d)",
+    r"\s{0,3}(?:(?:is|number|no)\b\.?|[:#]|是|为|は)?\s{0,3}[(*#\"\[]{0,4}(\d{1,4})(?![A-Za-z0-9_%²³½]|[.:/,-]\d)",
     re.IGNORECASE,
 )
 _VERDICT = re.compile(
@@ -148,7 +148,7 @@ _VERDICT = re.compile(
 )
 _ALONE = re.compile(r"[^\w-]*(\d{1,4})\W*")
 _AFTER_VERDICT = re.compile(
-    r"[^\w\[]{0,6}(?:(?:is|mark|number|object|region)\s){0,2}#?(\d{1,4})(?![\w%]|[.:/,-]\d)"
+    r"[^\w\[]{0,6}(?:(?:is|mark|number|object|region)\s){0,2}#?(\d{1,4})(?![A-Za-z0-9_%²³½]|[.:/,-]\d)"
 )
 
 

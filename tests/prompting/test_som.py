@@ -41,6 +41,19 @@ ANSWERS = [
     ("It is [1]. No, wait, it is [2].", [2]),
     ("<think>[5]</think>[3]", [3]),
     ("The object is number 12", [12]),
+    # the part of a mark in its sentence, as that of a box
+    ("The answer is [3], not [5].", [3]),
+    ("Answer: 3, not 5", [3]),
+    ("mark 3 rather than mark 5", [3]),
+    ("Not [5] but [3]", [3]),
+    ("[3] because [5] sits", [3]),
+    ("[5] is not the man; [3] is.", [3]),
+    ("box 3 is the match, box 5 is behind it", [3]),
+    ("答案是[3]，而不是[5]", [3]),
+    ("正解は3です", [3]),
+    ("Respuesta: 3", [3]),
+    ('{"mark": 5, "mark": 3}', [3]),
+    ('<tool_call>{"mark": 5}</tool_call>[3]', [3]),
 ]
 
 
@@ -54,7 +67,9 @@ def test_numbers_are_read_back_to_boxes(text, numbers):
     ("text", "kind"),
     [("[0]", "unparsable"), ("[13]", "unparsable"), ("", "empty"), ("the man in 4 pictures", "unparsable"),
      ("I'm sorry, I can't tell.", "refused"), ("<think>[3]", "truncated"), ("[3.5]", "unparsable"),
-     ("[x]", "unparsable"), ("[99999999999999999999]", "unparsable"), ("[-3]", "unparsable")],
+     ("[x]", "unparsable"), ("[99999999999999999999]", "unparsable"), ("[-3]", "unparsable"),
+     ("3rd", "unparsable"), ("[1/2]", "unparsable"), ("[10:30]", "unparsable"), ("3.5", "unparsable"),
+     ("The answer is not [3].", "unparsable"), ('<tool_call>{"mark": 5}</tool_call>', "unparsable")],
 )  # fmt: skip
 def test_answers_without_a_mark(text, kind):
     answer = MarkNumbers(MARKS).read(text)
