@@ -46,10 +46,10 @@ class DescriptorDeletion(Single):
     it (the paper's one-descriptor deletion).
 
     A model that reads the whole expression should notice: a minimal expression without one of its
-    descriptors fits a distractor as well. Every descriptor is equally likely, nested ones ("red" in
-    "with a red hat") among them. The head noun stays; a negation goes with what it negates. A
-    rewrite that is unchanged, empty or ungrammatical is refused and another descriptor is tried;
-    where none is left the example is not perturbable.
+    descriptors fits a distractor as well. A descriptor tells one thing of the referent and is listed
+    whole; the least doubtful ones are equally likely. A rewrite that fails a check (see
+    `verification`) is refused and another descriptor is tried; where none is left the example is not
+    perturbable. pipeline: the spaCy pipeline that reads rewrites again; None takes the small one.
     """
 
     version: ClassVar[int] = 2

@@ -1,7 +1,7 @@
 """From words and what parses say of them to the descriptors of the referent.
 
 A descriptor is what tells one thing of the referent, listed whole: "in a red hat" is one, "red" in it
-is none. See docs/decisions/040-descriptors-of-the-referent.md.
+is none. See docs/decisions/014-descriptors-of-the-referent.md.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ def describe(text: str, words: Sequence[Word]) -> Extraction:
     found = _counted(text, found)
     if not found and not headless:
         found = _compound(text, words, phrase)
-    if headless and len(found) < 2:
-        found = []
     found.sort(key=lambda d: d.spans)
     reason = "" if found else "no descriptor beside the head noun"
     return Extraction("" if headless else words[noun].text, tuple(found), reason)

@@ -87,43 +87,46 @@ def _ends(words: Sequence[str], i: int, found: Sequence[int]) -> bool:
 
 def flip(original: str, rewritten: str) -> str:
     """Why the rewritten text says of something that it is what the original says it isn't, or the
-    other way round, or denies more than the original did; "" if it doesn't."""
+    other way round, or denies more than the original did; "" if it doesn't.
+
+    Where a word stands twice, such as "not", the deletion is given the benefit: it is a fault only where
+    every way to cut one piece out leads to one.
+    """
     old, new = tokens(original), tokens(rewritten)
-    kept = survivors(old, new)
-    for scope in scopes(old):
-        left = scope.denied & kept
-        name = old[scope.cue]
-        if scope.cue not in kept and left:
-            return f"{name!r} is gone and {old[min(left)]!r}, which it denied, is still there"
-        if scope.cue in kept and scope.denied - kept:
-            return f"{name!r} is still there and {old[min(scope.denied - kept)]!r}, which it denied, is gone"
+    faults = [_parted(old, new, pairs) for pairs in _alignments(old, new)]
+    return "" if "" in faults else faults[0]
+
+
+Pairs = Sequence[tuple[int, int]]
+"""Tokens of the original that are still there, each with its place in the rewritten text."""
+
+
+def _alignments(old: Sequence[str], new: Sequence[str]) -> list[Pairs]:
+    """Every cut of one piece that leads from `old` to `new`; where there is none, one best match."""
+    gap = len(old) - len(new)
+    cuts = [k for k in range(len(new) + 1) if gap > 0 and [*old[:k], *old[k + gap :]] == list(new)]
+    if cuts:
+        return [[(j if j < k else j + gap, j) for j in range(len(new))] for k in cuts]
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return [[(b.a + k, b.b + k) for b in blocks for k in range(b.size)]]
+
+
+def _parted(old: Sequence[str], new: Sequence[str], pairs: Pairs) -> str:
+    """Whether a negation and what it denies part ways, or one denies what it did not."""
+    kept = frozenset(i for i, _ in pairs)
+    before = {s.cue: s.denied for s in scopes(old)}
+    for cue, denied in before.items():
+        left, lost = denied & kept, denied - kept
+        if cue not in kept and left:
+            return f"{old[cue]!r} is gone and {old[min(left)]!r}, which it denied, is still there"
+        if cue in kept and lost:
+            return f"{old[cue]!r} is still there and {old[min(lost)]!r}, which it denied, is gone"
     if sum(map(is_cue, new)) > sum(map(is_cue, old)):
         return "it adds a negation"
-    return _spread(old, new, kept)
-
-
-def _spread(old: Sequence[str], new: Sequence[str], kept: frozenset[int]) -> str:
-    """Whether a negation that stays now governs a word that it did not."""
-    order = sorted(kept)
-    place = dict(zip((j for _, j in _pairs(old, new)), order, strict=False))
-    before = {s.cue: s.denied for s in scopes(old)}
+    place = {j: i for i, j in pairs}
     for scope in scopes(new):
-        cue = place.get(scope.cue)
-        more = (
-            {place[j] for j in scope.denied if j in place} - before.get(cue, frozenset())
-            if cue is not None
-            else set()
-        )
+        now = frozenset(place[j] for j in scope.denied if j in place)
+        more = now - before.get(place.get(scope.cue, -1), now)
         if more:
             return f"{new[scope.cue]!r} now denies {old[min(more)]!r}"
     return ""
-
-
-def survivors(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:
-    """Tokens of `old` that are still there in `new`, matched in order."""
-    return frozenset(i for i, _ in _pairs(old, new))
-
-
-def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    return [(b.a + k, b.b + k) for b in blocks for k in range(b.size)]
