@@ -35,7 +35,7 @@ def _quality(style: str) -> list[dict[str, Any]]:
         {
             "what": f"{name}, {style}, {len(lines(style))} judged expressions",
             "against": "a reader's lists",
-            "ours": f"{100 * k / n:.1f}% [{', '.join(f'{100 * x:.1f}' for x in wilson_interval(k / n, min(n, _units(name, style))))}]",
+            "ours": _share(k / n, min(n, _units(name, style))),
             "theirs": "",
             "ratio": "",
             "goal": f"≥ {100 * goal:.0f}%",
@@ -44,6 +44,11 @@ def _quality(style: str) -> list[dict[str, Any]]:
         }
         for name, k, n, goal in shares
     ]
+
+
+def _share(p: float, n: float) -> str:
+    low, high = wilson_interval(p, n)
+    return f"{100 * p:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def _units(name: str, style: str) -> int:
