@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -148,12 +148,28 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the answer is drawn; temperature 0 is greedy."""
+    """How the answer is decoded, on every engine alike; temperature 0 is greedy.
+
+    repetition_penalty: factor against tokens that stand in prompt or answer already; 1 is none. It is
+    declared here and not taken from the checkpoint, since engines differ in whether they look there.
+    top_k: draw among so many tokens; 0 is all of them.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int | None = None
     max_new_tokens: int = 512
+    repetition_penalty: float = 1.0
+    top_k: int = 0
+
+    def declared(self) -> dict[str, Json]:
+        """All fields. JSON."""
+        return asdict(self)
+
+    def key(self) -> dict[str, Json]:
+        """Its part of the store's key: a field that stored answers came before is left out at its default."""
+        later = {"repetition_penalty": 1.0, "top_k": 0}
+        return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +204,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer cost."""
+    """What an answer cost. output_tokens: all that were generated, the end token among them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -207,6 +223,10 @@ class Reply:
     usage: Usage = Usage()
     seconds: float = 0.0
     attempts: int = 1
+    engine: str = ""
+    """What answered, with its version, such as "vllm 0.32.0"; "" where that isn't known."""
+    decoding: Mapping[str, Json] = field(default_factory=lambda: EMPTY)
+    """The fields of Sampling as they were set for this answer; empty where that isn't known."""
 
 
 class Model(Protocol):
@@ -341,6 +361,8 @@ class Record:
     reasoning: str = ""
     usage: Usage = Usage()
     attempts: int = 1
+    engine: str = ""
+    """As Reply.engine."""
     category: str | None = None
     distractors: int | None = None
     negation: bool | None = None

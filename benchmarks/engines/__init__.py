@@ -1,1 +1,1 @@
-"""Real engines against each other: `python -m benchmarks.engines` (make engines) writes the table of docs/engines.md."""
+"""Real engines against each other: `make engines` writes the tables of docs/engines.md."""

@@ -113,7 +113,13 @@ class Replay:
         box = next((row[name] for name in BOXES if row.get(name)), None)
         if box is not None and (self._in_pixels or not text):
             text = self._box_text(box)
-        return Reply(text=text, finish=finish, reasoning=str(row.get("reasoning") or ""))
+        engine = row.get("engine")
+        return Reply(
+            text=text,
+            finish=finish,
+            reasoning=str(row.get("reasoning") or ""),
+            engine=engine if isinstance(engine, str) else "",
+        )
 
     @cached_property
     def _in_pixels(self) -> bool:

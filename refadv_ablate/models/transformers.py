@@ -14,7 +14,15 @@ from typing import Any, Literal
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
 from refadv_ablate.models.local.batching import BatchSize, arranged, collated, take, windows
-from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, out_of_memory, quiet
+from refadv_ablate.models.local.devices import (
+    best_device,
+    dtype_used,
+    free_memory,
+    out_of_memory,
+    quiet,
+    versioned,
+)
+from refadv_ablate.models.local.penalty import RepetitionPenalty
 from refadv_ablate.models.local.preparing import Prepared, Preparer
 from refadv_ablate.models.local.vision_once import shared, vision_owner
 from refadv_ablate.models.servers.budget import cost
@@ -157,6 +165,9 @@ class _Loaded:
         batch = collated(items, self.pad, share=owner is not None)
         inputs = {name: value.to(self.model.device) for name, value in batch.inputs.items()}
         options = self._options(items[0].request)
+        factor = items[0].request.sampling.repetition_penalty
+        if factor != 1:
+            options["logits_processor"] = [RepetitionPenalty(factor, inputs["attention_mask"])]
         vision = shared(owner, batch) if owner is not None and batch.shares else nullcontext()
         with torch.inference_mode(), self._drawn(items[0]), vision:
             made = self.model.generate(**inputs, **options)
@@ -166,13 +177,14 @@ class _Loaded:
 
     def _options(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
-        config = copy.deepcopy(self.model.generation_config)
         drawn = sampling.temperature > 0
+        config = copy.deepcopy(self.model.generation_config)
         config.update(
             do_sample=drawn,
             temperature=sampling.temperature if drawn else None,
             top_p=sampling.top_p if drawn else None,
-            top_k=0 if drawn else None,
+            top_k=sampling.top_k if drawn else None,
+            repetition_penalty=1.0,  # ours leaves the padding out
             num_beams=1,
             max_new_tokens=sampling.max_new_tokens,
             max_length=None,
@@ -209,14 +221,17 @@ class _Loaded:
         text = self.tokenizer.decode(
             new[:count], skip_special_tokens=False, clean_up_tokenization_spaces=False
         )  # special tokens stay: some carry the box
-        limit = item.request.sampling.max_new_tokens
+        sampling = item.request.sampling
+        ended = count < len(new)
         stopped = any(text.endswith(stop) for stop in item.request.options.get("stop") or ())
         return Reply(
             text=("<think>" if item.opens_thinking else "") + text,
-            finish="length" if count >= limit and not stopped else "stop",
+            finish="length" if count >= sampling.max_new_tokens and not stopped else "stop",
             processed=item.processed,
-            usage=cost(self.spec.price, item.length, count),
+            usage=cost(self.spec.price, item.length, count + ended),
             seconds=seconds,
+            engine=versioned("transformers"),
+            decoding=sampling.declared(),
         )
 
 
@@ -234,6 +249,18 @@ class _Seeded:
 
     def __exit__(self, *error: object) -> None:
         self.forked.__exit__(*error)
+
+
+KEPT = ("bos_token_id", "decoder_start_token_id", "use_cache", "cache_implementation", "cache_config")
+"""What a checkpoint's generation config says besides its decoding; eos and pad are set with each call."""
+
+
+def _without_decoding(own: Any) -> Any:
+    """A generation config without the checkpoint's penalties, bans and forced tokens.
+
+    generate fills what a call leaves open from the model's own config, so that they would return.
+    """
+    return type(own)(**{name: value for name in KEPT if (value := getattr(own, name, None)) is not None})
 
 
 def load(engine: Transformers) -> _Loaded:
@@ -264,4 +291,5 @@ def load(engine: Transformers) -> _Loaded:
     ends = [tokenizer.eos_token_id] if ends is None else ends if isinstance(ends, list) else [ends]
     eos = frozenset(int(token) for token in ends if token is not None)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(eos, default=0)
+    model.generation_config = _without_decoding(model.generation_config)
     return _Loaded(model, tokenizer, Preparer(processor, spec), spec, eos, pad)

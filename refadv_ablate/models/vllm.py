@@ -1,8 +1,8 @@
 """vLLM's offline engine (optional extra `vllm`): the same messages as for a server, no server.
 
 vLLM batches, caches the prefix and the image of neighbouring requests, and spreads over GPUs itself.
-It needs a GPU and could not be run where this was written: the conversion of requests and replies is
-tested against a stub that records the calls.
+It runs on GPUs, and on a CPU with a build for it: benchmarks/engines compares its answers with those of
+transformers. The unit tests use a stub that records the calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
 from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
 from refadv_ablate.models.local.batching import windows
-from refadv_ablate.models.local.devices import free_memory
+from refadv_ablate.models.local.devices import free_memory, versioned
 from refadv_ablate.models.servers.budget import cost
 from refadv_ablate.models.servers.wire import chat, data_url, images_of, seed_of, template_options
 from refadv_ablate.seeding import canonical
@@ -100,7 +100,7 @@ class Vllm:
             return
         seconds = (time.monotonic() - start) / len(group)
         for (request, _), output in zip(group, outputs, strict=True):
-            yield request, self._reply(output, seconds)
+            yield request, self._reply(request, output, seconds)
 
     def _sampling(self, request: Request) -> Any:
         from vllm import SamplingParams
@@ -109,6 +109,8 @@ class Vllm:
         return SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            repetition_penalty=sampling.repetition_penalty,
             seed=seed_of(request),
             max_tokens=sampling.max_new_tokens,
             stop=list(request.options.get("stop") or ()),
@@ -116,7 +118,7 @@ class Vllm:
             spaces_between_special_tokens=False,
         )
 
-    def _reply(self, output: Any, seconds: float) -> Reply:
+    def _reply(self, request: Request, output: Any, seconds: float) -> Reply:
         answer = output.outputs[0]
         prompt = len(output.prompt_token_ids or ())
         opened = str(output.prompt or "").rstrip().endswith("<think>")
@@ -125,6 +127,8 @@ class Vllm:
             finish="length" if answer.finish_reason == "length" else "stop",
             usage=cost(self.spec.price, prompt, len(answer.token_ids)),
             seconds=seconds,
+            engine=versioned("vllm"),
+            decoding=request.sampling.declared(),
         )
 
     def _load(self) -> Any:
@@ -157,8 +161,11 @@ class Vllm:
         return self._llm
 
     def close(self) -> None:
-        """Frees the engine and its GPUs."""
-        self._llm = None
+        """Ends the engine's processes and frees its GPUs; without that the command would never end."""
+        llm, self._llm = self._llm, None
+        core = getattr(getattr(llm, "llm_engine", None), "engine_core", None)
+        if core is not None:
+            core.shutdown()
         free_memory()
 
 

@@ -162,6 +162,7 @@ class Arm:
         self._numbers: dict[str, _Numbers] = {}
         self._labels: dict[str, _Labels] = {}
         self._counts: Counter[str] = Counter()
+        self._engines: Counter[str] = Counter()
         self._cached: Columns | None = None
         for record in records:
             self.add(record)
@@ -187,11 +188,17 @@ class Arm:
         for name, label in _labels(record):
             self._labels.setdefault(name, _Labels()).put(row, label)
         self._counts.update(_countables(record))
+        if record.engine and record.outcome not in NOT_SCORED:
+            self._engines[record.engine] += 1
         self._cached = None
 
     def counts(self) -> dict[str, int]:
         """Answers by outcome, by status (changed, unchanged) and by note; `answers` is all of them."""
         return {"answers": len(self), **dict(sorted(self._counts.items()))}
+
+    def engines(self) -> dict[str, int]:
+        """Answers by what gave them, engine and version; those of which that isn't known are in none."""
+        return dict(sorted(self._engines.items()))
 
     def columns(self) -> Columns:
         """Raises UserError where one draw of one example was answered twice."""

@@ -12,7 +12,7 @@ from refadv_ablate.boxes import Quad
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.frames import OriginalPixels, Relative, ResizedPixels
 from refadv_ablate.prompting.prompts import Style
-from refadv_ablate.types import ModelSpec, NoBox, Sampling
+from refadv_ablate.types import ModelSpec, NoBox
 
 
 class Reading(Protocol):
@@ -44,7 +44,9 @@ class RefAdv:
             image_first=False,
             lowercase=False,
             resize_before_sending=False,
-            sampling=Sampling(0.0, 1.0, self.seed, self.max_new_tokens),
+            sampling=replace(
+                spec.sampling, temperature=0.0, top_p=1.0, seed=self.seed, max_new_tokens=self.max_new_tokens
+            ),
             dialect=RefAdvJson(),
             frame=OriginalPixels() if isinstance(spec.frame, ResizedPixels) else spec.frame,
             image_options={"image_format": "jpeg", "image_quality": self.jpeg_quality},

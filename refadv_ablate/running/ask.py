@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Protocol, TypeVar
 
@@ -62,9 +62,7 @@ class Keys:
             ]
             for message in request.messages
         ]
-        text = canonical(
-            [self._prefix, parts, asdict(request.sampling), dict(request.options), request.repeat]
-        )
+        text = canonical([self._prefix, parts, request.sampling.key(), dict(request.options), request.repeat])
         return hashlib.sha256(encoded(text)).hexdigest()
 
 

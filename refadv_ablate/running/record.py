@@ -97,4 +97,5 @@ def _answered(
         reasoning=reply.reasoning,
         usage=usage,
         attempts=reply.attempts,
+        engine=reply.engine,
     )

@@ -92,7 +92,7 @@ def compare(
         parsed_only=_deltas(parsed, seed, n_boot, "parsed", tested),
         counts=counts,
         slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
-        details={**account(before, after, planned), **details},
+        details={**account(before, after, planned), **_engines(original, perturbed), **details},
     )
     return replace(result, warnings=warnings(result, perturbs))
 
@@ -107,6 +107,12 @@ def paired_values(
     examples, _, first = _examples(before)
     image = before.image[first[np.searchsorted(examples, pairs.example)]]
     return pairs.example, image, pairs.original[metric], pairs.perturbed[metric]
+
+
+def _engines(original: Arm, perturbed: Arm) -> dict[str, Json]:
+    """What answered, where that is known: `engines`, by arm."""
+    found = {"original": original.engines(), "perturbed": perturbed.engines()}
+    return {"engines": found} if any(found.values()) else {}
 
 
 def accuracy(

@@ -35,6 +35,7 @@ def warnings(result: Comparison, perturbs: bool = True) -> tuple[str, ...]:
         _few_images(result),
         _unparsed(result),
         _unchanged(result) if perturbs else "",
+        _engines(result),
     ]
     found += [_sign(name, result) for name in result.deltas]
     found += [verdicts.disagreement(delta) for delta in result.deltas.values()]
@@ -177,6 +178,21 @@ def _unchanged(result: Comparison) -> str:
     return (
         f"{same} of {texts} perturbed texts are the original ones unchanged "
         f"({same / texts:.1%}; see texts.jsonl): Δ can't come from them and is pulled to 0."
+    )
+
+
+def _engines(result: Comparison) -> str:
+    """Engines and their versions round differently: a Δ across two of them holds more than one cause."""
+    sides = result.details.get("engines", {})
+    if len({engine for side in sides.values() for engine in side}) < 2:
+        return ""
+    first, second = (
+        ", ".join(f"{engine} ({n:,})" for engine, n in side.items()) or "not known" for side in sides.values()
+    )
+    shown = f"one side has {first}, the other {second}" if first != second else f"both sides have {first}"
+    return (
+        f"The answers are of more than one engine: {shown}. Part of Δ may come from that: answer both sides "
+        "with one engine and version, or hold Δ against that of perturb=repeat."
     )
 
 

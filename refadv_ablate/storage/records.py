@@ -70,6 +70,7 @@ def record_to_json(r: Record) -> dict[str, Json]:
         "reasoning": r.reasoning,
         "usage": _usage_to_json(r.usage),
         "attempts": r.attempts,
+        "engine": r.engine,
         "category": r.category,
         "distractors": r.distractors,
         "negation": r.negation,
@@ -103,6 +104,7 @@ def record_from_json(d: Mapping[str, Json]) -> Record:
         reasoning=_text(d, "reasoning", ""),
         usage=_usage_from_json(_mapping(d, "usage", EMPTY)),
         attempts=_integer(d, "attempts", 1),
+        engine=_text(d, "engine", ""),
         category=_maybe(d, "category", str),
         distractors=_maybe(d, "distractors", int),
         negation=_maybe(d, "negation", bool),
@@ -125,6 +127,8 @@ def reply_to_json(r: Reply) -> dict[str, Json]:
         "usage": _usage_to_json(r.usage),
         "seconds": r.seconds,
         "attempts": r.attempts,
+        "engine": r.engine,
+        "decoding": dict(r.decoding),
     }
 
 
@@ -151,6 +155,8 @@ def reply_from_json(d: Json) -> Reply:
         usage=_usage_from_json(_mapping(d, "usage", EMPTY)),
         seconds=_number(d, "seconds") or 0.0,
         attempts=_integer(d, "attempts", 1),
+        engine=_text(d, "engine", ""),
+        decoding=_mapping(d, "decoding", EMPTY) or EMPTY,
     )
 
 

@@ -75,6 +75,12 @@ def params(cell: CellInfo) -> dict[str, str]:
     return {key: value[:LIMIT_SHOWN] for key, value in values.items()}
 
 
+def engines(c: Comparison) -> str:
+    """What answered, with version: `vllm 0.32.0`; "" where that isn't known."""
+    sides = c.details.get("engines", {}).values()
+    return ", ".join(sorted({engine for side in sides for engine in side}))[:LIMIT_SHOWN]
+
+
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -298,6 +298,7 @@ class MlflowTracker:
                 "refadv.state": state,
                 "refadv.warnings": str(len(comparison.warnings)),
                 "refadv.sent": sent,
+                "refadv.engine": logged.engines(comparison),
                 "mlflow.note.content": note,
             },
         )

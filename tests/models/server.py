@@ -67,6 +67,8 @@ class Server:
     latency: float = 0.0
     slots: int = 10_000
     keep: bool = True
+    owner: str = ""
+    """How it signs its list of models, as vLLM signs "vllm"; "" has no such list."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     calls: int = 0
@@ -103,11 +105,20 @@ class Server:
         self._gate = asyncio.Semaphore(self.slots)
         app = web.Application(client_max_size=2**28)
         app.router.add_post("/v1/chat/completions", self._chat)
+        if self.owner:
+            app.router.add_get("/v1/models", self._models)
+            app.router.add_get("/version", self._version)
         self._runner = web.AppRunner(app, shutdown_timeout=0.01, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=1024, reuse_address=True)
         await site.start()
         self.port = self._runner.addresses[0][1]
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "some/model", "owned_by": self.owner}]})
+
+    async def _version(self, _: web.Request) -> web.Response:
+        return web.json_response({"version": "0.32.0"})
 
     async def _chat(self, call: web.Request) -> web.StreamResponse:
         body = await call.json()

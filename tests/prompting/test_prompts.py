@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def shown(request: Request) -> str:
             p if isinstance(p, str) else f"<{type(p).__name__} {p.size()[0]}×{p.size()[1]}>"
             for p in message.parts
         ]
-    lines.append(f"[sampling] {canonical(asdict(request.sampling))}")
+    lines.append(f"[sampling] {canonical(request.sampling.key())}")
     lines.append(f"[options] {canonical(dict(request.options))}")
     return "\n".join(lines)
 

@@ -492,3 +492,35 @@ def test_the_published_row_of_ref_adv_s_is_reproduced(shared):
     bins = [(label, round(100 * each.value, 1)) for label, each in comparison.accuracy_by(arm, "distractors")]
     assert bins == [("2–3", 56.9), ("4–6", 47.9), ("7+", 38.8)]
     assert arm.counts()["unparsable"] == 6
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("vllm 0.32.0", "vllm 0.32.0", ""),
+        ("", "", ""),
+        ("", "vllm 0.32.0", ""),
+        (
+            "vllm 0.32.0",
+            "transformers 5.24.0",
+            "one side has vllm 0.32.0 (20), the other transformers 5.24.0 (20)",
+        ),
+        ("vllm 0.32.0", "vllm 0.33.0", "one side has vllm 0.32.0 (20), the other vllm 0.33.0 (20)"),
+    ],
+)
+def test_answers_of_two_engines_are_a_warning(before: str, after: str, told: str) -> None:
+    sides = [
+        [record(str(k), f"image{k}", k % 3 == 0, engine=engine) for k in range(20)]
+        for engine in (before, after)
+    ]
+    found = compare(*sides)
+    warned = [text for text in found.warnings if "more than one engine" in text]
+    assert bool(warned) == bool(told)
+    assert told in "".join(warned)
+    assert bool(found.details.get("engines")) == bool(before or after)
+
+
+def test_one_side_that_two_versions_answered_is_a_warning_too() -> None:
+    mixed = [record(str(k), f"image{k}", engine=f"vllm 0.{k % 2}") for k in range(20)]
+    (told,) = [text for text in compare(mixed, mixed).warnings if "more than one engine" in text]
+    assert "both sides have vllm 0.0 (10), vllm 0.1 (10)" in told

@@ -39,7 +39,8 @@ def kind(item: Prepared) -> str:
     """Requests of one kind may share a call of generate."""
     sampling = item.request.sampling
     alone = [item.request.id, item.request.repeat] if sampling.temperature > 0 else None
-    return canonical([sampling.max_new_tokens, item.request.options.get("stop"), alone])
+    limits = [sampling.max_new_tokens, sampling.repetition_penalty]
+    return canonical([limits, item.request.options.get("stop"), alone])
 
 
 def arranged(items: Iterable[Prepared]) -> list[list[Prepared]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 
 def quiet() -> None:
@@ -12,6 +14,15 @@ def quiet() -> None:
         from transformers.utils import logging
 
         logging.disable_progress_bar()
+
+
+@cache
+def versioned(package: str) -> str:
+    """The engine as an answer names it: package and installed version, such as "transformers 5.24.0"."""
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} (version not told)"
 
 
 def best_device() -> str:

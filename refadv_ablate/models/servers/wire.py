@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from refadv_ablate.data.images import encode
-from refadv_ablate.types import ImageRef, Json, Message, ModelSpec, Request
+from refadv_ablate.types import EMPTY, ImageRef, Json, Message, ModelSpec, Request
 
 Chat = list[dict[str, Json]]
 
@@ -58,9 +58,16 @@ def seed_of(request: Request) -> int | None:
 
 
 def body(
-    spec: ModelSpec, request: Request, url: Callable[[ImageRef], str], option: Callable[[str, Json], Json]
+    spec: ModelSpec,
+    request: Request,
+    url: Callable[[ImageRef], str],
+    option: Callable[[str, Json], Json],
+    further: Mapping[str, Json] = EMPTY,
 ) -> dict[str, Json]:
-    """The JSON of a chat completion call; `option` looks an engine option up, with its default."""
+    """The JSON of a chat completion call; `option` looks an engine option up, with its default.
+
+    further: fields of the decoding that this server has and OpenAI's protocol lacks.
+    """
     sampling = request.sampling
     sent: dict[str, Json] = {
         "model": option("served_name", spec.checkpoint),
@@ -68,6 +75,7 @@ def body(
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         option("token_limit", "max_tokens"): sampling.max_new_tokens,
+        **further,
     }
     if sampling.seed is not None:
         sent["seed"] = seed_of(request)
