@@ -1,0 +1,120 @@
+"""`make engines`: each engine that can be had answers what transformers answers, dies, resumes, and is freed.
+
+python -m benchmarks.engines [NAME …] [--examples N] [--budget SECONDS] [--no-page]
+
+NAME: vllm, vllm-offline, caches, transformers-serve, sglang, lmdeploy, llama.cpp, openvino; all of them if
+none is named. Exit status 1 where an engine ran and an answer, a resumed record or a process was not as it
+should be; an engine that can't be had is a line of the table and no error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.engines import others, page
+from benchmarks.engines.caches import measure
+from benchmarks.engines.checks import NAMES, offline, references, served
+from benchmarks.engines.environments import ROOT, VLLM, NotInstalled
+from benchmarks.engines.page import Row
+from benchmarks.engines.runs import Work, operators
+from benchmarks.engines.serving import TRANSFORMERS_SERVER, VLLM_SERVER, NotServed
+
+CHECKPOINTS = ("tiny_qwen2_5_vl", "tiny_internvl3")
+NEEDS_SECONDS = 600
+NEEDS_GB = 8.0
+
+
+def main(argv: Sequence[str]) -> int:
+    words = argparse.ArgumentParser(prog="python -m benchmarks.engines")
+    words.add_argument("names", nargs="*", metavar="NAME")
+    words.add_argument("--examples", type=int, default=40)
+    words.add_argument("--budget", type=float, help="seconds left to it; says so and does nothing if too few")
+    words.add_argument("--no-page", action="store_true", help="leave docs/engines.md as it is")
+    told = words.parse_args(argv)
+    if unknown := [name for name in told.names if name not in NAMES]:
+        words.error(f"there is no engine {unknown[0]!r}; choose from {', '.join(NAMES)}")
+    if told.budget is not None and (reason := _unaffordable(told.budget)):
+        print(f"engines: not run: {reason}; make engines runs them")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends servers on the way out
+    chosen = told.names or list(NAMES)
+    with tempfile.TemporaryDirectory(prefix="engines-") as folder:
+        rows = _rows(chosen, told.examples, Path(folder))
+        caches = _caches(Path(folder)) if "caches" in chosen else None
+    if not told.no_page:
+        page.keep(rows, caches, operators())
+    bad = [row for row in rows if not row.not_run and not _as_it_should(row)]
+    for row in bad:
+        print(f"NOT AS IT SHOULD BE: {row}")
+    return 1 if bad else 0
+
+
+def _unaffordable(seconds: float) -> str:
+    free = shutil.disk_usage(ROOT).free / 1e9
+    if free < NEEDS_GB:
+        return f"they need {NEEDS_GB:g} GB of disk and {free:.1f} GB are free"
+    if seconds < NEEDS_SECONDS:
+        return f"they need about {NEEDS_SECONDS} s and {max(seconds, 0):.0f} s are left"
+    return ""
+
+
+def _as_it_should(row: Row) -> bool:
+    """Engines without a field for the penalty say so in their note and are not judged by it."""
+    whole = row.texts == row.n and row.tokens == row.n
+    return whole and row.penalty[0] == row.penalty[1] and row.resumed is not False and row.left == 0
+
+
+def _rows(chosen: Sequence[str], n: int, folder: Path) -> list[Row]:
+    wanted = [name for name in chosen if name != "caches"]
+    if not wanted:
+        return []
+    works = [Work(model, n, tuple(operators())) for model in CHECKPOINTS]
+    known = {work.model: references(work, folder / work.model) for work in works}
+    checks: dict[str, Callable[[Work, Path], Row]] = {
+        "vllm": lambda work, at: served(VLLM_SERVER, work, known[work.model], at),
+        "vllm-offline": lambda work, at: offline(VLLM, work, known[work.model], at),
+        "transformers-serve": lambda work, at: served(TRANSFORMERS_SERVER, work, known[work.model], at),
+    }
+    rows = []
+    for name in wanted:
+        if name not in checks:
+            rows += _told(others.not_run(name))
+            continue
+        for work in works:
+            at = folder / f"{name}-{work.model}"
+            at.mkdir()
+            started = time.monotonic()
+            try:
+                row = checks[name](work, at)
+            except (NotInstalled, NotServed) as error:
+                row = Row(name, work.model, not_run=str(error))
+            rows += _told([row])
+            print(f"  {time.monotonic() - started:.0f} s", flush=True)
+    return rows
+
+
+def _told(rows: list[Row]) -> list[Row]:
+    for row in rows:
+        print(f"{row.name} · {row.checkpoint}: {row.not_run or row}", flush=True)
+    return rows
+
+
+def _caches(folder: Path) -> object:
+    at = folder / "caches"
+    at.mkdir()
+    model = CHECKPOINTS[1]
+    VLLM.ensure()
+    found = measure(model, ROOT / "refadv_ablate" / "checkpoints" / model, 200, at)
+    print(f"caches: {found}", flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""What was measured, kept in measured.json, and written as tables into docs/engines.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engines.caches import Caches
+from benchmarks.engines.environments import ROOT
+
+KEPT = Path(__file__).with_name("measured.json")
+PAGE = ROOT / "docs" / "engines.md"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine on one checkpoint; not_run says why there are no numbers.
+
+    engine: as its answers name it. n: answers compared with those of transformers; texts, tokens: how many
+    have the same text and the same number of generated tokens. penalty: of how many the texts agree with a
+    repetition penalty. resumed: whether a run whose engine was killed ended with the same records.
+    left: processes that were there after the end. Seconds: to start, and of the run.
+    """
+
+    name: str
+    checkpoint: str
+    engine: str = ""
+    n: int = 0
+    texts: int = 0
+    tokens: int = 0
+    penalty: tuple[int, int] = (0, 0)
+    resumed: bool | None = None
+    killed_at: int = 0
+    left: int = 0
+    start_seconds: float = 0.0
+    run_seconds: float = 0.0
+    not_run: str = ""
+    note: str = ""
+
+
+def keep(rows: list[Row], caches: Caches | None, operators: list[str]) -> None:
+    """Adds what was measured now to what was measured before, and writes the page."""
+    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"rows": {}}
+    day = time.strftime("%Y-%m-%d")
+    for row in rows:
+        kept["rows"][f"{row.name} | {row.checkpoint}"] = {**asdict(row), "day": day}
+    if rows:
+        kept["operators"] = operators
+    if caches is not None:
+        kept["caches"] = {**asdict(caches), "day": day}
+    kept["machine"] = f"{os.cpu_count()} CPU cores, no GPU, {platform.machine()}"
+    KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(kept)
+
+
+def write(kept: Mapping[str, Any]) -> None:
+    """Puts the tables between the two marks of docs/engines.md."""
+    text = PAGE.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
+    PAGE.write_text(f"{head}{BEGIN}\n{chr(10).join(tables(kept))}\n{END}{tail}", encoding="utf-8")
+
+
+def tables(kept: Mapping[str, Any]) -> Iterator[str]:
+    """Markdown: engines that ran, engines that didn't, caches."""
+    rows = list(kept["rows"].values())
+    ran = [row for row in rows if not row["not_run"]]
+    days = sorted({row["day"] for row in rows})
+    yield (
+        f"`make engines`, {' and '.join(days[:: max(1, len(days) - 1)])}, {kept['machine']}; operators: "
+        f"{', '.join(kept.get('operators', ()))}. Greedy, float32."
+    )
+    yield ""
+    yield (
+        "| engine | checkpoint | same text as transformers | same output tokens "
+        "| same text, repetition penalty 1.3 | killed after, resumed | start | run | processes left |"
+    )
+    yield "|" + "---|" * 9
+    yield from map(_ran, ran)
+    if missing := [row for row in rows if row["not_run"]]:
+        yield ""
+        yield "| engine | not run, because |"
+        yield "|---|---|"
+        yield from (f"| {row['name']} | {row['not_run']} |" for row in missing)
+    if "caches" in kept:
+        yield ""
+        yield from _caches(kept["caches"])
+
+
+def _ran(row: Mapping[str, Any]) -> str:
+    resumed = {None: "not tried", True: "equal", False: "**not equal**"}[row["resumed"]]
+    killed = f"{row['killed_at']} answers: records {resumed}" if row["resumed"] is not None else resumed
+    penalty = "{} of {}".format(*row["penalty"]) if row["penalty"][1] else "not tried"
+    note = f" ({row['note']})" if row["note"] else ""
+    return (
+        f"| {row['name']}: {row['engine']} | {row['checkpoint']} | {row['texts']:,} of {row['n']:,}{note} "
+        f"| {row['tokens']:,} of {row['n']:,} | {penalty} | {killed} "
+        f"| {row['start_seconds']:.0f} s | {row['run_seconds']:.0f} s | {row['left']} |"
+    )
+
+
+def _caches(c: Mapping[str, Any]) -> Iterator[str]:
+    yield (
+        f"vLLM's caches on {c['requests']:,} requests about {c['images']} images ({c['prompt_tokens']:,} "
+        f"prompt tokens; the cache holds {c['held']:,}), {c['day']}, each order "
+        f"{len(c['orders'][0]['seconds'])} times from empty caches:"
+    )
+    yield ""
+    yield "| order | prompt tokens found in the prefix cache | images found | seconds (median, all) |"
+    yield "|---|---|---|---|"
+    for order in c["orders"]:
+        seconds = sorted(order["seconds"])
+        yield (
+            f"| {order['name']} | {order['prefix']:.1%} | {order['image']:.1%} "
+            f"| {seconds[len(seconds) // 2]:.1f} ({', '.join(f'{s:.1f}' for s in seconds)}) |"
+        )
