@@ -225,7 +225,7 @@ class Reply:
     attempts: int = 1
     engine: str = ""
     """What answered, with its version, such as "vllm 0.32.0"; "" where that isn't known."""
-    decoding: Mapping[str, Json] = field(default_factory=lambda: EMPTY)
+    decoding: Mapping[str, Json] = field(default_factory=dict, hash=False)
     """The fields of Sampling as they were set for this answer; empty where that isn't known."""
 
 

@@ -156,7 +156,7 @@ def reply_from_json(d: Json) -> Reply:
         seconds=_number(d, "seconds") or 0.0,
         attempts=_integer(d, "attempts", 1),
         engine=_text(d, "engine", ""),
-        decoding=_mapping(d, "decoding", EMPTY) or EMPTY,
+        decoding=dict(_mapping(d, "decoding", EMPTY)),
     )
 
 

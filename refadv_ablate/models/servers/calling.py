@@ -20,7 +20,7 @@ from refadv_ablate.models.servers.completion import reply_of
 from refadv_ablate.models.servers.pace import Pace
 from refadv_ablate.models.servers.retrying import Backoff, Failure, judge
 from refadv_ablate.models.servers.server import Server, fatal, gone, starved
-from refadv_ablate.models.servers.server_kind import ServerKind, decoding, find_out
+from refadv_ablate.models.servers.server_kind import Known, decoding
 from refadv_ablate.models.servers.wire import body, data_url, images_of
 from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
 
@@ -70,8 +70,7 @@ class Call:
         self._clients: list[openai.AsyncOpenAI] = []
         self._turn = 0
         self._urls: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
-        self._kind: ServerKind | None = None
-        self._asking_kind = asyncio.Lock()
+        self.known = Known(self._get, engine.url)
 
     def client(self) -> openai.AsyncOpenAI:
         """The SDK's client for the next call.
@@ -184,7 +183,7 @@ class Call:
         if isinstance(answer, str):  # JSON under another content type
             answer = json.loads(answer)
         reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, number)
-        return replace(reply, engine=str(self._kind or ServerKind()), decoding=decoding(sent))
+        return replace(reply, engine=str(self.known.kind), decoding=decoding(sent))
 
     async def _lives(self) -> bool:
         """Whether the server still answers what it has answered before, cut to a few tokens.
@@ -269,22 +268,8 @@ class Call:
 
     async def _body(self, request: Request) -> Json:
         urls = {id(image): await self._url(image, request.options) for image in images_of(request)}
-        further = (await self._server_kind()).fields(request.sampling)
+        further = (await self.known()).fields(request.sampling)
         return body(self.engine.spec, request, lambda image: urls[id(image)], self.engine.option, further)
-
-    async def _server_kind(self) -> ServerKind:
-        """What answers at the address; asked once, and again where nothing was there yet."""
-        import openai
-
-        async with self._asking_kind:
-            if self._kind is None:
-                try:
-                    self._kind = await find_out(self._get, self.engine.url)
-                except openai.APIStatusError:
-                    self._kind = ServerKind()
-                except openai.APIError:
-                    return ServerKind()  # the request itself will find out, and say so
-            return self._kind
 
     async def _get(self, path: str) -> Json:
         return await self.client().get(path, cast_to=object)

@@ -62,6 +62,27 @@ def decoding(sent: Mapping[str, Json]) -> dict[str, Json]:
     return {name: sent[name] for name in SENT if name in sent}
 
 
+class Known:
+    """What answers at an address: asked once, and again where nothing was there yet."""
+
+    def __init__(self, get: Get, base_url: str) -> None:
+        self.kind = ServerKind()
+        self._get, self._url, self._asked, self._lock = get, base_url, False, asyncio.Lock()
+
+    async def __call__(self) -> ServerKind:
+        """Never raises: where the server can't be reached, the request itself finds out and says so."""
+        import openai
+
+        async with self._lock:
+            if not self._asked:
+                try:
+                    self.kind = await find_out(self._get, self._url)
+                    self._asked = True
+                except openai.APIError as error:
+                    self._asked = isinstance(error, openai.APIStatusError)
+        return self.kind
+
+
 async def find_out(get: Get, base_url: str) -> ServerKind:
     """Asks a server what it is. Raises what `get` raises where it can't be reached."""
     root = base_url.rstrip("/").removesuffix("/v1")
