@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -49,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     learn_words(words)
     mask_logs()
-    signal.signal(signal.SIGTERM, _terminate)
+    _Stop.first = None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _Stop())
     try:
         return _dispatch(words)
     except UserError as error:
@@ -69,8 +72,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Stop:
+    """The first signal stops the command, which puts its things in order; one that follows changes nothing.
+
+    Within a second it is the same stop (a shell signals the whole group, a scheduler its job); a later one
+    ends the process at once, with the same status. Answers are stored as they come, so none is lost.
+    """
+
+    first: float | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if _Stop.first is None:
+            _Stop.first = now
+            raise KeyboardInterrupt
+        if now - _Stop.first > 1:
+            os._exit(INTERRUPTED)
 
 
 def _command(words: Sequence[str]) -> str:

@@ -16,14 +16,14 @@ from refadv_ablate.models.servers.pace import Limit
 from refadv_ablate.models.servers.pump import Pump
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
-OPENAI_URL = "https://api.openai.com/v1"
-
 
 @dataclass(kw_only=True)
 class OpenAI:
     """Asks a server through the `openai` SDK, many requests at a time, with one layer of retries: ours.
 
-    base_url, api_key_env, served_name, extra_body, image_format, image_quality, token_limit, omit:
+    base_url: where the server is; None takes the model's, then $OPENAI_BASE_URL. Only closed models have an
+    address of their own: the images of others are sent to nobody who wasn't named.
+    api_key_env, served_name, extra_body, image_format, image_quality, token_limit, omit:
     None takes the model's engine_options.openai, then the default. The key comes from the
     environment variable named by api_key_env only; a plain http server needs none.
     token_limit: the field for max_new_tokens (newer OpenAI models: max_completion_tokens).
@@ -70,6 +70,8 @@ class OpenAI:
                 f"concurrency={self.concurrency} and max_concurrency={self.max_concurrency} need "
                 "1 ≤ concurrency ≤ max_concurrency ≤ 900"
             )
+        if not self.url.startswith(("http://", "https://")):
+            raise UserError(f"base_url={self.url!r} needs http:// or https:// before it: http://{self.url}")
         if self.option("image_format", "png") not in {"png", "jpeg"}:
             raise UserError(f"image_format={self.option('image_format', 'png')!r} is neither png nor jpeg")
         self.budget = Budget(self.spec.price, self.budget_usd, self.first_input_tokens)
@@ -133,8 +135,14 @@ class OpenAI:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
-        return str(self.option("base_url", os.environ.get("OPENAI_BASE_URL") or OPENAI_URL))
+        """Where the server is. Raises UserError where nobody said."""
+        url = str(self.option("base_url", os.environ.get("OPENAI_BASE_URL") or ""))
+        if not url:
+            raise UserError(
+                f"backend=openai needs the address of a server for {self.spec.name}: "
+                "give backend.base_url=http://HOST:PORT/v1"
+            )
+        return url
 
     def option(self, name: str, default: Json) -> Any:
         """An engine option: as given here, else as the model's YAML has it, else the default."""

@@ -19,6 +19,8 @@ from refadv_ablate.storage.records import unstorable
 from refadv_ablate.types import Model, Reply, Request
 
 T = TypeVar("T")
+ASKED = "something was answered"
+"""Note on an error that came after the first reply: no mistake in the command."""
 LOOKUP = 256
 """Requests looked up in the store at once; bounds memory, not results."""
 
@@ -107,11 +109,15 @@ def ask(
             store.put_many([(key, reply)], about)
         return reply
 
+    heard = False
     answers = iter(model.answer(lacking()))
     try:
         for request, reply in answers:
+            heard = True
             seen(request, keep(request, reply), False)
     except BaseException as error:
+        if heard:
+            error.add_note(ASKED)
         _rescue(answers, error, keep)
         raise
     return failures

@@ -38,7 +38,10 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     ]
     write_json(sweep.folder / "summary.json", {"comparisons": [comparison_to_json(c) for c in comparisons]})
     pages = _pages(sweep, comparisons, failures, cells)
-    tracker.close_sweep(parent, comparisons, sweep.folder, failures)
+    if failures and not comparisons and not any(cell.run_id for cell in cells):
+        tracker.discard(parent, failures[0][1])
+    else:
+        tracker.close_sweep(parent, comparisons, sweep.folder, failures)
     out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     out.print(console(comparisons, failures))
     for line in (*pages, *tracker.where(parent)):

@@ -15,6 +15,7 @@ from typing import Any
 
 from refadv_ablate.errors import UserError
 from refadv_ablate.masking import censored, masked
+from refadv_ablate.running.ask import ASKED
 from refadv_ablate.running.cells import Cell, cells_of
 from refadv_ablate.running.measure import measure
 from refadv_ablate.running.parts import Parts, parts_of
@@ -89,12 +90,14 @@ class Job:
         trace = "" if stopped or isinstance(error, UserError) else "".join(traceback.format_exception(error))
         for cell in cells:
             cell.write_state(state, reason, censored(trace))
-            sweep.put(self._cell_state(cell, state, reason, runs[cell.label]))
+            run_id = "" if set_up_wrongly(error) else runs[cell.label]
+            sweep.put(self._cell_state(cell, state, reason, run_id))
         if cells:
             error.add_note(REPORTED)
+        end = tracker.kill if stopped else tracker.discard if set_up_wrongly(error) else tracker.fail_cell
         with suppress(Exception):  # where the log fails too, the first error is the one to tell
             for cell in cells:
-                (tracker.kill if stopped else tracker.fail_cell)(runs[cell.label], reason)
+                end(runs[cell.label], reason)
 
     def _cell_state(self, cell: Cell, state: State, reason: str = "", run_id: str = "") -> CellState:
         return CellState(
@@ -129,6 +132,11 @@ class Job:
             config_path=cell.folder / "config.yaml",
             data_fingerprint=self.parts.data.fingerprint(),
         )
+
+
+def set_up_wrongly(error: BaseException) -> bool:
+    """Whether the command holds a mistake that showed before anything was answered."""
+    return isinstance(error, UserError) and ASKED not in getattr(error, "__notes__", ())
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from refadv_ablate.masking import censored, hidden, mask_logs, told
 from refadv_ablate.running import gpus, loaded_model, stop_with_launcher
 from refadv_ablate.running.dry_run import list_cells
 from refadv_ablate.running.finish import finish
-from refadv_ablate.running.job import REPORTED, STOPPED, Job, stop_rest
+from refadv_ablate.running.job import REPORTED, STOPPED, Job, set_up_wrongly, stop_rest
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.running.sweep import VARIABLE, CellState, Sweep
 from refadv_ablate.seeding import digest
@@ -61,7 +61,8 @@ def _run(config: Any, job: Job | None, words: Sequence[str], command: str, sweep
         tracker.kill(parent, STOPPED)
         raise
     except Exception as error:
-        tracker.fail_cell(parent, censored(str(error)) or type(error).__name__)
+        end = tracker.discard if set_up_wrongly(error) else tracker.fail_cell
+        end(parent, censored(str(error)) or type(error).__name__)
         raise
     finally:
         loaded_model.release()

@@ -43,6 +43,12 @@ class Tracker(Protocol):
     def fail_cell(self, run_id: str, reason: str) -> None:
         """The run, a cell's or a sweep's, failed."""
 
+    def discard(self, run_id: str, reason: str) -> None:
+        """The run ended before anything was asked, by a mistake in the command: no run is left of it.
+
+        One that an earlier process began has failed instead.
+        """
+
     def kill(self, run_id: str, reason: str = "stopped by the user") -> None:
         """The run was stopped from outside, and with a sweep what still runs in it."""
 
@@ -80,6 +86,9 @@ class NoTracker:
         """See Tracker."""
 
     def fail_cell(self, run_id: str, reason: str) -> None:
+        """See Tracker."""
+
+    def discard(self, run_id: str, reason: str) -> None:
         """See Tracker."""
 
     def kill(self, run_id: str, reason: str = "") -> None:

@@ -103,6 +103,8 @@ class MlflowTracker:
     artifacts: str | None = None
     gzip_above_mb: float = 5.0
     launch_dir: Path = field(default_factory=Path.cwd)
+    _made: set[str] = field(default_factory=set, init=False, repr=False)
+    """Runs that this process created."""
 
     @cached_property
     def resolved(self) -> str:
@@ -233,9 +235,9 @@ class MlflowTracker:
             "mlflow.source.name": "refadv-ablate",
             "mlflow.source.type": "LOCAL",
         }
-        return str(
-            self.client.create_run(self.experiment_id, tags={**own, **tags}, run_name=title).info.run_id
-        )
+        made = self.client.create_run(self.experiment_id, tags={**own, **tags}, run_name=title).info.run_id
+        self._made.add(str(made))
+        return str(made)
 
     def _take_up(self, run: Any, tags: Mapping[str, str]) -> str:
         run_id = str(run.info.run_id)
@@ -321,6 +323,17 @@ class MlflowTracker:
         """See Tracker."""
         if run_id:
             self._guarded("mark a run as failed", lambda: self._stop(run_id, "FAILED", reason))
+
+    def discard(self, run_id: str, reason: str) -> None:
+        """See Tracker."""
+        if run_id in self._made:
+            self._guarded("remove a run", lambda: self._discard(run_id))
+        else:
+            self.fail_cell(run_id, reason)
+
+    def _discard(self, run_id: str) -> None:
+        self._end(run_id, "FAILED")
+        self.client.delete_run(run_id)
 
     def kill(self, run_id: str, reason: str = "stopped by the user") -> None:
         """See Tracker."""

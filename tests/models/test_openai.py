@@ -380,6 +380,30 @@ def test_a_rest_until_a_date_is_honoured_like_seconds() -> None:
     assert wait is not None and 28 <= wait <= 30
 
 
+def test_open_weights_are_sent_to_nobody_who_was_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-vendor")
+    with pytest.raises(UserError, match=r"needs the address of a server for some: give backend\.base_url="):
+        OpenAI(spec=spec())
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert OpenAI(spec=spec()).url == "http://127.0.0.1:9/v1"
+
+
+def test_an_address_without_its_scheme_is_told_at_once() -> None:
+    with pytest.raises(UserError, match=r"needs http:// or https:// before it: http://127\.0\.0\.1:8765/v1"):
+        OpenAI(spec=spec(), base_url="127.0.0.1:8765/v1")
+
+
+def test_one_call_tells_that_no_server_is_there_yet(caplog: pytest.LogCaptureFixture) -> None:
+    with Server() as server:
+        gone = server.url
+    model = OpenAI(spec=spec(), base_url=gone, first_patience=0.5, backoff_base=0.01, concurrency=1)
+    with pytest.raises(ModelUnavailable, match="no server answers"):
+        list(model.answer(ask(n) for n in range(20)))
+    (told,) = [record.getMessage() for record in caplog.records if "waiting" in record.getMessage()]
+    assert "the server doesn't answer (no connection" in told and "waiting up to 0.5 s for it" in told
+    assert model.retries < 4
+
+
 @pytest.mark.slow
 def test_a_real_server_and_the_local_engine_say_the_same(
     checkpoint: Callable[[str], Path], tmp_path: Path

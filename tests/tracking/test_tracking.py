@@ -281,6 +281,20 @@ def test_stopping_marks_the_sweep_and_what_runs_in_it_as_killed(tracker: MlflowT
     assert states == ["FINISHED", "KILLED", "KILLED"]
 
 
+def test_a_mistake_before_anything_was_asked_leaves_no_run(tracker: MlflowTracker, here: Path) -> None:
+    parent = tracker.open_sweep("a=1", {"sweep": "s"})
+    cell = tracker.open_cell(parent, info(comparison()))
+    for run_id in (cell, parent):
+        tracker.discard(run_id, "the key is missing")
+    assert list(tracker.client.search_runs([tracker.experiment_id])) == []
+    again = tracker.open_sweep("a=1", {"sweep": "s"})
+    assert again != parent
+    other = MlflowTracker(launch_dir=here)
+    other.discard(again, "the key is missing")  # one that another process began stays, and has failed
+    (kept,) = tracker.client.search_runs([tracker.experiment_id])
+    assert (kept.info.run_id, kept.info.status) == (again, "FAILED")
+
+
 def test_a_sweep_in_which_everything_failed_has_failed(tracker: MlflowTracker, here: Path) -> None:
     parent = tracker.open_sweep("x", {"sweep": "s"})
     tracker.close_sweep(parent, [], here / "none", [("a", "b")])

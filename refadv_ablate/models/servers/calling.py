@@ -197,7 +197,7 @@ class Call:
         except Exception as error:
             failure = self._without_key(judge(error))
             if failure.kind != "example" and not failure.overloaded:
-                self.pace.failed(len(self.reserved), failure.reason)
+                self.pace.failed(len(self.reserved), failure.reason, failure.connected)
                 if self.pace.given_up:
                     raise ModelUnavailable(gone(self.engine, failure, self.pace.answers)) from None
                 return False
@@ -234,7 +234,7 @@ class Call:
             if self.pace.starved:
                 raise ModelUnavailable(starved(self.engine, failure, self.pace.answers))
         elif not self.proof.credit:
-            self.pace.failed(len(self.reserved), failure.reason)
+            self.pace.failed(len(self.reserved), failure.reason, failure.connected)
             if self.pace.given_up:
                 raise ModelUnavailable(gone(self.engine, failure, self.pace.answers))
 

@@ -161,15 +161,20 @@ class Pace:
                 log.warning("the server asks for a rest of %.0f s (rate limit)", wait)
             self._resting_until = max(self._resting_until, self.clock() + wait)
 
-    def failed(self, outstanding: int, reason: str) -> None:
-        """A call that brought nothing, with so many requests in the works."""
+    def failed(self, outstanding: int, reason: str, connected: bool = True) -> None:
+        """A call that brought nothing, with so many requests in the works.
+
+        A first call that finds nobody there needs no further ones to say so.
+        """
         self._failures += 1
+        absent = not connected and not self.answers
         if self.is_open:
             if self.clock() >= self._resting_until:  # the probe, not a call from before the pause
                 self._resting_until = self.clock() + self._pause
                 self._pause = min(30.0, self._pause * 2)
-        elif self._failures >= max(4, 2 * outstanding):
-            log.warning("the server seems gone (%s): pausing, then trying one request at a time", reason)
+        elif absent or self._failures >= max(4, 2 * outstanding):
+            wait = self.patience if self.answers else self.first_patience
+            log.warning("the server doesn't answer (%s): waiting up to %g s for it", reason, wait)
             self._open_since = self.clock()
             self._resting_until = self.clock() + self._pause
             self._pause *= 2
