@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.brackets import Group, Value, Word, scan
-from refadv_ablate.parsing.dialects import Found
 from refadv_ablate.parsing.final_answer import final_answer, no_box
+from refadv_ablate.parsing.forms import Found
 from refadv_ablate.parsing.keys import entries, is_tool_call
 from refadv_ablate.parsing.verdict import Piece, choose
 from refadv_ablate.seeding import canonical
