@@ -36,7 +36,7 @@ COMMANDS = {
         "refadv_ablate.commands.selftest",
         "controls with known answers, and the calibration of the intervals",
     ),
-    "power": ("refadv_ablate.statistics.power", "the smallest Δ that a planned run can detect"),
+    "power": ("refadv_ablate.commands.power", "the smallest Δ that a planned run can detect"),
     "ui": ("refadv_ablate.commands.ui", "MLflow's pages on the right store"),
 }
 FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")

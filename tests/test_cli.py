@@ -1,5 +1,6 @@
 """The command line: help, mistakes, exit codes; nothing heavy is imported for any of them."""
 
+import importlib
 import subprocess
 import sys
 
@@ -108,6 +109,12 @@ def test_the_jobs_of_one_model_follow_each_other(capsys, tmp_path, monkeypatch):
     assert ran == expected
     _, out, _ = spoken(["-m", "--dry-run", *words], capsys)
     assert [line.split()[1].split("--")[0] for line in out.splitlines()[:4]] == [m for m, _ in expected]
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_each_command_is_a_function_of_its_module(name):
+    module, _ = cli.COMMANDS[name]
+    assert callable(importlib.import_module(module).run)
 
 
 def test_a_secret_in_the_configuration_is_refused(capsys, tmp_path, monkeypatch):
