@@ -110,6 +110,10 @@ def test_tables_3_and_4_have_models_down_and_data_across_with_published_values(s
     assert published == [0.583, 0.415, -0.168, 0.523, 0.386, -0.137]
     (table4,) = paper.build("table4", sweep, OPERATORS)
     assert [line.values["refcoco_val_unc"].published for line in table4.lines[:3]] == [0.927, 0.88, -0.047]
+    assert any("in the paper by Qwen2.5-72B" in note for note in table4.notes), (
+        "other texts are named as such"
+    )
+    assert not any("in the paper by" in note for note in table.notes)
     delta = table.lines[2].values["ref_adv"]
     assert delta.estimate == sweep.comparisons[3].deltas["acc50"].delta
     assert delta.within is (delta.estimate.low <= -0.168 <= delta.estimate.high)

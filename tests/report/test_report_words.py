@@ -1,7 +1,7 @@
 import pytest
 
 from refadv_ablate.report.loading.published import dataset_key, find, model_key, rows
-from refadv_ablate.report.pages.words import changes
+from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.report.tables.latex import escape
 from refadv_ablate.statistics.formatting import because, p_holm, points, share, with_interval
 from refadv_ablate.types import Delta, Estimate
@@ -101,3 +101,16 @@ def test_latex_escapes_what_would_be_a_command_and_spells_what_it_cannot_set():
     )
     assert escape("−1.0 → “é”") == r"$-$1.0 $\rightarrow$ ``é''"
     assert escape("🐕") == r"\texttt{U+1F415}"
+
+
+def test_an_original_shows_its_descriptors_and_the_deleted_one():
+    trace = {"spans": [[[4, 8]], [[13, 25]], [[27, 44]]], "chosen": 1}
+    assert descriptors("the tall man in a red hat, not holding a cup", trace) == [
+        ("same", "the"),
+        ("told", "tall"),
+        ("same", "man"),
+        ("gone", "in a red hat,"),
+        ("told", "not holding a cup"),
+    ]
+    assert descriptors("the man", {"order": [1, 0]}) == []
+    assert descriptors("the man", {"spans": [], "chosen": 4}) == []

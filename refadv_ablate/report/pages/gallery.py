@@ -20,7 +20,7 @@ from typing import Literal
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.report.pages.thumbnails import Thumbnails
-from refadv_ablate.report.pages.words import changes
+from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.storage.jsonl import atomic, read_json, to_line
 from refadv_ablate.storage.records import read_records
 from refadv_ablate.types import ORIGINAL, Data, ImageRef, Json, Record
@@ -166,7 +166,7 @@ def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, J
         "cond": perturbed.condition,
         "draw": perturbed.draw,
         "status": perturbed.status,
-        "words": [before, after],
+        "words": [descriptors(original.expression, perturbed.trace) or before, after],
         "target": _corners(original.target),
         "o": _answer(original),
         "p": _answer(perturbed),

@@ -12,7 +12,7 @@ from refadv_ablate.report.loading.groups import apart, to_overall
 from refadv_ablate.report.loading.pooling import ENDING, pooled
 from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.loading.study import Study
-from refadv_ablate.report.tables.cautions import answered, lacking, unanswered
+from refadv_ablate.report.tables.cautions import answered, lacking, rewritten, unanswered
 from refadv_ablate.report.tables.lexicon import Lexicon, lexicon
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
 from refadv_ablate.statistics import comparison as stats
@@ -154,13 +154,15 @@ def _table34(study: Study, name: str, title: str, operator: str) -> Iterator[Tab
             label = _model_title(model, prompt, study) if index == 0 else ""
             lines.append(Line((label, asked), values, f"{model} {prompt}", ranked=asked == "Original"))
     number = name.removeprefix("table")
+    asked_of = [cell for found in by_model.values() for cell, _ in found.values()]
+    told = rewritten(asked_of) if name == "table4" and any(line.has_published for line in lines) else ()
     yield Table(
         name,
         f"Table {number}: Acc@0.5, original against {title.lower()} ({operator})",
         ("Model", "Asked"),
         _data_columns(by_model),
         tuple(lines),
-        notes=_notes(lines, COT, BOTH, *lacking(_compared(by_model))),
+        notes=_notes(lines, COT, BOTH, *told, *lacking(_compared(by_model))),
     )
 
 
