@@ -42,7 +42,7 @@ class Options:
     formats: list[str]
     a: str | list[str] | None
     b: str | list[str] | None
-    between: Literal["model", "data", "prompt", "operator", "slice"]
+    between: Literal["model", "data", "prompt", "operator", "variant", "slice"]
     by: str
     of: list[Literal["delta", "original", "perturbed", "relative", "above_chance"]]
     gallery: int

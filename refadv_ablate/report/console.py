@@ -18,6 +18,7 @@ from refadv_ablate.statistics.formatting import (
     because,
     interval,
     missing,
+    operator_name,
     p_holm,
     p_value,
     points,
@@ -69,7 +70,7 @@ def console(
         cells = list(group)
         parts.append(Text.assemble((model, "bold"), " on ", (data, "bold"), f", prompt {prompt}"))
         parts.append(_table(cells))
-        parts.extend(Text(f"{c.operator}: {_counts(c)}", style="dim") for c in cells)
+        parts.extend(Text(f"{operator_name(c)}: {_counts(c)}", style="dim") for c in cells)
         parts.append(Text())
     if comparisons:
         parts.append(Text(_reading(comparisons, change), style="dim"))
@@ -93,7 +94,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
 
 def _row(comparison: Comparison) -> Iterator[str | Text]:
     delta = comparison.deltas.get("acc50")
-    yield Text(comparison.operator)
+    yield Text(operator_name(comparison))
     yield f"{_value(delta.original)} → {_value(delta.perturbed)}" if delta else "n/a"
     yield _delta_text(delta)
     yield p_holm(delta) if delta else "n/a"

@@ -18,6 +18,7 @@ from refadv_ablate.masking import masked
 from refadv_ablate.running.parts import Parts
 from refadv_ablate.running.sweep import State, slugify
 from refadv_ablate.seeding import digest
+from refadv_ablate.statistics.labels import flat
 from refadv_ablate.storage.jsonl import read_json, write_json
 from refadv_ablate.types import Json
 
@@ -77,6 +78,17 @@ def cells_of(parts: Parts) -> list[Cell]:
         folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
         cells.append(Cell(label, key, folder))
     return cells
+
+
+def told_apart_by(parts: Parts, label: str) -> dict[str, Json]:
+    """The settings by which tables tell this cell from others of its model, data, prompt and operator."""
+    config = parts.config
+    shared = {
+        key: config.get(key) for key in ("model", "prompt", "data", "protocol", "seed", "limit", "retry")
+    }
+    operator = (config.get("perturb") or {}).get(label)
+    tree = {**shared, "backend": parts.engine, "perturb": {label: operator}}
+    return {key: value for key, value in flat(masked(tree)).items() if not key.endswith(("path", "url"))}
 
 
 def _local_inputs(parts: Parts) -> Iterator[str | None]:

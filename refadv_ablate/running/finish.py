@@ -10,7 +10,7 @@ from typing import Any
 
 from refadv_ablate.running.sweep import CellState, Sweep
 from refadv_ablate.seeding import digest
-from refadv_ablate.statistics import comparison
+from refadv_ablate.statistics import labels
 from refadv_ablate.storage.jsonl import write_json
 from refadv_ablate.storage.records import comparison_to_json, load
 from refadv_ablate.types import Comparison
@@ -29,8 +29,9 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     from refadv_ablate.report.console import console
 
     cells = sweep.cells()
-    comparisons = comparison.holm(
-        [load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD]
+    done = [load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD]
+    comparisons = sorted(
+        labels.declared(done), key=lambda c: (c.model, c.data, c.prompt, c.operator, c.variant)
     )
     unsaid = "its process ended before it could say why"
     failures = [

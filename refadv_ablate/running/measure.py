@@ -16,7 +16,7 @@ from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.prompting import som
 from refadv_ablate.running import perturbed_texts as texts
-from refadv_ablate.running.cells import Cell
+from refadv_ablate.running.cells import Cell, told_apart_by
 from refadv_ablate.running.loaded_model import model_of
 from refadv_ablate.running.parts import Parts
 from refadv_ablate.running.plan import Plan, examples
@@ -166,6 +166,7 @@ def _compare(
         "hash": cell.hash,
         "version": __version__,
         "seed": parts.settings.seed,
+        "settings": told_apart_by(parts, cell.label),
         "excluded": dict(excluded),
     }
     warnings = (*parts.notes, *frame, *left_out, *comparison.warnings)

@@ -21,7 +21,7 @@ from refadv_ablate.statistics import inference, slices
 from refadv_ablate.statistics.estimates import difference, fraction
 from refadv_ablate.statistics.inference import Clusters
 from refadv_ablate.statistics.missing_answers import account
-from refadv_ablate.statistics.warnings import GREY_BELOW, WARN_BELOW, all_unchanged, warnings
+from refadv_ablate.statistics.warnings import GREY_BELOW, UNEQUAL, WARN_BELOW, all_unchanged, warnings
 from refadv_ablate.types import EMPTY, METRICS, Comparison, Delta, Estimate, Json, Slice
 
 DEFAULT_FLIPS = 10_000
@@ -269,7 +269,7 @@ def _draw_sd(draws: Floats, before: Floats) -> float | None:
 def _note(delta: Estimate) -> str:
     number = delta.images if delta.effective is None else delta.effective
     images = f"only {delta.images} images"
-    if round(number, 1) < delta.images:
+    if number < UNEQUAL * delta.images:
         images = f"{delta.images} images that weigh as {number:.1f}"
     if 0 < number < GREY_BELOW:
         few = f"{images}: too few to conclude from"

@@ -109,9 +109,16 @@ def missing(comparison: Comparison, arm: str) -> int:
     return comparison.counts.get(arm, {}).get("missing", 0)
 
 
+def operator_name(comparison: Comparison) -> str:
+    """The perturbation, with the settings that tell this cell from others of its name: bow (seed 1)."""
+    if not comparison.variant:
+        return comparison.operator
+    return f"{comparison.operator} ({comparison.variant})"
+
+
 def cell_name(comparison: Comparison) -> str:
     """model · data · prompt · operator."""
-    return " · ".join((comparison.model, comparison.data, comparison.prompt, comparison.operator))
+    return " · ".join((comparison.model, comparison.data, comparison.prompt, operator_name(comparison)))
 
 
 def warnings_of(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:

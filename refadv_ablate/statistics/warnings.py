@@ -18,6 +18,8 @@ UNCHANGED_FROM = 0.05
 """Share of texts left as they were from which on Δ is visibly diluted."""
 APART = 0.2
 """Part of Δ that a difference in unread answers may reach before it is told."""
+UNEQUAL = 0.7
+"""Effective number, as a part of the images, below which they hold examples so unequally that it is said."""
 WARN_BELOW = 40
 """With fewer effective images cluster-robust intervals tend to be too narrow."""
 
@@ -119,7 +121,7 @@ def _few_images(result: Comparison) -> str:
     if not 0 < effective < WARN_BELOW:
         return ""
     images = "1 image" if result.images == 1 else f"{result.images} images"
-    if round(effective, 1) < result.images:
+    if effective < UNEQUAL * result.images:
         return (
             f"{images} hold examples so unequally that they weigh as {effective:.1f} of one size (effective "
             f"number): cluster-robust intervals may be too narrow below {WARN_BELOW}."

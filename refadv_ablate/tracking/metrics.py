@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from refadv_ablate.masking import censored, secrets
-from refadv_ablate.statistics.formatting import UNREAD, p_value, points, with_interval
+from refadv_ablate.statistics.formatting import UNREAD, operator_name, p_value, points, with_interval
 from refadv_ablate.tracking.interface import CellInfo
 from refadv_ablate.types import METRICS, Comparison, Delta, Json
 
@@ -159,7 +159,7 @@ def labels(comparisons: Sequence[Comparison]) -> list[str]:
     data = len({c.data for c in comparisons}) > 1
     prompt = len({c.prompt for c in comparisons}) > 1
     return [
-        "--".join(safe(part) for part in (c.model, c.operator, *[c.data] * data, *[c.prompt] * prompt))
+        "--".join(safe(part) for part in (c.model, operator_name(c), *[c.data] * data, *[c.prompt] * prompt))
         for c in comparisons
     ]
 
@@ -196,7 +196,7 @@ def table(comparisons: Sequence[Comparison], name: str = "acc50") -> Table:
         "model": [c.model for c in comparisons],
         "data": [c.data for c in comparisons],
         "prompt": [c.prompt for c in comparisons],
-        "operator": [c.operator for c in comparisons],
+        "operator": [operator_name(c) for c in comparisons],
     }
     shared = [key for key in ("data", "prompt") if len(set(names[key])) == 1]
     own = [key for key in names if key not in shared]

@@ -47,8 +47,11 @@ def test_table_6_gives_the_published_row_from_the_boxes(shared):
         "delta_4_6": "−4.4",
         "acc50_distractors_7_plus": "38.8",
         "delta_7_plus": "−13.6",
+        "answered": "1,142",
     }
     for key, value in line.values.items():
+        if key == "answered":
+            continue
         assert value.within, key
         assert abs(value.difference) <= 0.0005, key
         assert value.estimate.low < value.estimate.value < value.estimate.high

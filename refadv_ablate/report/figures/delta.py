@@ -18,7 +18,7 @@ from refadv_ablate.report.figures.style import (
     empty,
     save,
 )
-from refadv_ablate.statistics.formatting import metric_name, with_interval
+from refadv_ablate.statistics.formatting import metric_name, operator_name, with_interval
 from refadv_ablate.types import Comparison, Estimate
 
 LONGEST = 48
@@ -41,7 +41,7 @@ def delta_figure(
         metric,
         change,
         heading=lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}",
-        label=lambda c: c.operator,
+        label=operator_name,
     )
 
 
@@ -52,7 +52,7 @@ def model_forest(comparisons: Sequence[Comparison], path_stem: Path, *, metric: 
         path_stem,
         metric,
         "perturbed − original",
-        heading=lambda c: f"{c.operator} · {c.data}",
+        heading=lambda c: f"{operator_name(c)} · {c.data}",
         label=lambda c: f"{c.model}{_prompt(c, comparisons)}",
     )
 
@@ -60,7 +60,7 @@ def model_forest(comparisons: Sequence[Comparison], path_stem: Path, *, metric: 
 def flip_figure(comparisons: Sequence[Comparison], path_stem: Path, *, metric: str = "acc50") -> list[Path]:
     """How many answers went from right to wrong and from wrong to right: Δ is their difference."""
     cells = [c for c in comparisons if metric in c.deltas and c.paired]
-    lines = _lines(cells, lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}", lambda c: c.operator)
+    lines = _lines(cells, lambda c: f"{c.model} · {c.data}{_prompt(c, comparisons)}", operator_name)
     with drawing(7.2, MARGIN + 0.3 + 0.31 * max(len(lines), 2)) as (figure, axes):
         plot = axes[0, 0]
         if not cells:

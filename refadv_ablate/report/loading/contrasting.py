@@ -15,7 +15,7 @@ from refadv_ablate.statistics import contrasts, slices
 from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, Quantity, Rank, Side
 from refadv_ablate.types import ORIGINAL, Comparison
 
-KINDS = ("model", "data", "prompt", "operator", "slice")
+KINDS = ("model", "data", "prompt", "operator", "variant", "slice")
 Key = tuple[str, ...]
 
 
@@ -105,7 +105,7 @@ def _groups(study: Study, kind: str, by: str, sides: _Sides) -> Iterator[tuple[s
 
 def _names(comparison: Comparison, without: str) -> str:
     kinds = [kind for kind in KINDS[:-1] if kind != without]
-    return " · ".join(filter(None, (*(str(getattr(comparison, kind)) for kind in kinds), comparison.variant)))
+    return " · ".join(filter(None, (str(getattr(comparison, kind)) for kind in kinds)))
 
 
 def _parts(cell: Cell, comparison: Comparison, by: str, sides: _Sides) -> list[Side]:

@@ -22,7 +22,7 @@ from refadv_ablate.types import ORIGINAL, Json, Record
 
 PREDICTIONS = "predictions.jsonl"
 PATTERNS = (PREDICTIONS, "*predictions.jsonl", "*predictions.jsonl.gz", "*predictions.tsv")
-KEPT = ("chance_acc50", "chance_acc50_n", "keeps_text", "settings")
+KEPT = ("chance_acc50", "chance_acc50_n", "keeps_text", "settings", "hash")
 """Details of a summary that a report made anew needs."""
 SHOWN = 5
 """Rows named in a warning about disagreeing IoUs; the rest are counted."""
@@ -51,6 +51,14 @@ class Cell:
     config: Mapping[str, Json] = field(default_factory=dict)
     details: Mapping[str, Json] = field(default_factory=dict)
     """What the run knew that can't be seen in boxes: the chance level, whether the texts were kept."""
+
+    variant: str = ""
+    """What else tells it from others of its names, such as `seed 1`."""
+
+    @property
+    def prompt(self) -> str:
+        """As tables show it: with the settings that tell this cell from others of its names."""
+        return " · ".join(filter(None, (self.names.prompt, self.variant)))
 
     @property
     def model(self) -> str:

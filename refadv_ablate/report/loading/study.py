@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading.published import dataset_key
 from refadv_ablate.report.loading.sources import Cell, Names
 from refadv_ablate.statistics import comparison as stats
-from refadv_ablate.types import METRICS, ORIGINAL, Comparison
+from refadv_ablate.statistics import labels
+from refadv_ablate.types import METRICS, ORIGINAL, Comparison, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,10 @@ class Study:
         return [comparison for _, comparison in self.pairs]
 
     def originals(self) -> Iterator[tuple[Cell, Arm]]:
-        """One original arm per model, data and prompt: the one with the most answers."""
-        fullest: dict[tuple[str, str, str], tuple[Cell, Arm]] = {}
+        """One original arm per model, data, prompt and setting: the one with the most answers."""
+        fullest: dict[tuple[str, ...], tuple[Cell, Arm]] = {}
         for cell in self.cells:
-            key, arm = (cell.names.model, cell.names.data, cell.names.prompt), cell.arms.get(ORIGINAL)
+            key, arm = (cell.names.model, cell.names.data, cell.prompt), cell.arms.get(ORIGINAL)
             if arm is not None and (key not in fullest or len(arm) > len(fullest[key][1])):
                 fullest[key] = cell, arm
         yield from fullest.values()
@@ -60,18 +61,26 @@ def study(
         for label in cell.operators
     ]
     done = [(cell, comparison) for cell, comparison in found if comparison is not None]
-    adjusted = stats.holm([comparison for _, comparison in done]) if done else []
+    adjusted = labels.declared([comparison for _, comparison in done])
+    for (cell, _), comparison in zip(done, adjusted, strict=True):
+        cell.variant = comparison.variant
     return Study(cells, [(cell, comparison) for (cell, _), comparison in zip(done, adjusted, strict=True)])
 
 
 def within(cells: Sequence[Cell], comparisons: Sequence[Comparison]) -> Study:
     """Comparisons that were made already, with the cells that they belong to where those are there."""
-    known = {(c.names.model, c.names.data, c.names.prompt, label): c for c in cells for label in c.operators}
+    known = {_key(c.names, label, c.details): c for c in cells for label in c.operators}
     pairs = []
     for comparison in comparisons:
-        key = (comparison.model, comparison.data, comparison.prompt, comparison.operator)
-        pairs.append((known.get(key) or _bare(comparison), comparison))
+        names = Names(comparison.model, comparison.data, comparison.prompt)
+        cell = known.get(_key(names, comparison.operator, comparison.details)) or _bare(comparison)
+        cell.variant = comparison.variant
+        pairs.append((cell, comparison))
     return Study(cells or [cell for cell, _ in pairs], pairs)
+
+
+def _key(names: Names, operator: str, details: Mapping[str, Json]) -> tuple[str, ...]:
+    return names.model, names.data, names.prompt, operator, str(details.get("hash", ""))
 
 
 def _bare(comparison: Comparison) -> Cell:

@@ -15,7 +15,7 @@ from refadv_ablate.report.pages.gallery import static
 from refadv_ablate.report.tables.formats import as_html, markdown
 from refadv_ablate.report.tables.formats import escape_markdown as plain
 from refadv_ablate.report.tables.table import Table
-from refadv_ablate.statistics.formatting import interval, p_holm, points
+from refadv_ablate.statistics.formatting import interval, operator_name, p_holm, points
 from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.storage.jsonl import atomic
 from refadv_ablate.types import Comparison, Json
@@ -66,12 +66,12 @@ def headline(comparison: Comparison) -> str:
     delta = comparison.deltas.get("acc50")
     who = f"{comparison.model} on {comparison.data}"
     if delta is None or delta.delta.value is None:
-        return f"{comparison.operator}, {who}: no Δ ({delta.delta.note if delta else 'not computed'})."
+        return f"{operator_name(comparison)}, {who}: no Δ ({delta.delta.note if delta else 'not computed'})."
     change, bounds = delta.delta, interval(delta.delta)
     size = f"Δ {points(change.value or 0, signed=True)} {bounds or '(no interval)'} points"
     said = verdict(delta)
     if said in ("unchanged", "none"):
-        return f"{comparison.operator}, {who}: {size}; {change.note or 'no test'}."
+        return f"{operator_name(comparison)}, {who}: {size}; {change.note or 'no test'}."
     words = {
         "falls": "accuracy falls",
         "rises": "accuracy rises",
@@ -79,7 +79,7 @@ def headline(comparison: Comparison) -> str:
         "disagree": f"undecided: the interval leaves 0 out, the test doesn't (p {p_holm(delta)})",
         "not told apart": f"no change that can be told from chance (p {p_holm(delta)}; {ruled_out(delta)})",
     }
-    return f"{comparison.operator}, {who}: {words[said]}, {size}."
+    return f"{operator_name(comparison)}, {who}: {words[said]}, {size}."
 
 
 def in_short(content: Content) -> list[str]:

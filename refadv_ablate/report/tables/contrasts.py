@@ -57,6 +57,7 @@ PLURAL = {
     "data": "data sets",
     "prompt": "prompts",
     "operator": "perturbations",
+    "variant": "settings",
     "slice": "kinds of example",
 }
 

@@ -178,7 +178,7 @@ def _by_model(study: Study, operator: str) -> dict[tuple[str, str], Found]:
     found: dict[tuple[str, str], Found] = {}
     for cell, comparison in study.pairs:
         if comparison.operator == operator and "acc50" in comparison.deltas:
-            found.setdefault((cell.names.model, cell.names.prompt), {})[cell.names.data] = cell, comparison
+            found.setdefault((cell.names.model, cell.prompt), {})[cell.names.data] = cell, comparison
     return {names: {**by_data, **pooled(by_data)} for names, by_data in found.items()}
 
 
@@ -322,7 +322,7 @@ def _data_title(data: str) -> str:
 
 
 def _model_title(model: str, prompt: str, study: Study) -> str:
-    prompts = {cell.names.prompt for cell in study.cells if cell.names.model == model}
+    prompts = {cell.prompt for cell in study.cells if cell.names.model == model}
     return f"{model} ({prompt})" if len(prompts) > 1 else model
 
 

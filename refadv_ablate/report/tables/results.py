@@ -14,6 +14,7 @@ from refadv_ablate.statistics.formatting import (
     interval,
     metric_name,
     missing,
+    operator_name,
     p_holm,
     p_value,
     unchanged,
@@ -185,7 +186,7 @@ def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Lin
 
 
 def _line(comparison: Comparison, values: dict[str, Value]) -> Line:
-    labels = (comparison.model, comparison.data, comparison.prompt, comparison.operator)
+    labels = (comparison.model, comparison.data, comparison.prompt, operator_name(comparison))
     return Line(labels, values, " · ".join(labels[:3]), ranked=False)
 
 
