@@ -34,13 +34,13 @@ _ANSWER = re.compile(
 _END = re.compile(r"<\|(?:im_end|endoftext|eot_id|end|user)\|>|</s>")
 _REFUSAL = re.compile(
     r"\b(?:i(?:['’]?m| am)? (?:sorry|unable|not able|can(?:not|['’]t| not)|won['’]t"
-    r"|do(?:n['’]t| not) (?:see|have|know))|sorry\b|(?:unable|not able) to|i apologi[sz]e"
+    r"|do(?:n['’]t| not) (?:see|have|know))|sorry,|(?:unable|not able) to|i apologi[sz]e"
     r"|can(?:not|['’]t| not) (?:be )?(?:locat|identif|determin|provid|help|assist|see|tell|answer)"
     r"|as an ai|please (?:provide|specify|clarify|upload)|against my)"
     r"|无法|抱歉|对不起|不能|申し訳|できません|お答えできない|죄송|없습니다만|수 없습니다|수 없어"
     r"|\b(?:tut mir leid|kann (?:ich )?(?:leider )?(?:nicht|keine)|désolé|je ne peux|lo siento|no puedo"
     r"|desculpe|não posso|mi dispiace|non posso|извините|не могу|przepraszam|nie mogę|üzgünüm|xin lỗi"
-    r"|sorry|ik kan (?:dat )?niet)|آسف|عذر|لا أستطيع|لا يمكنني|माफ|ขออภัย",
+    r"|ik kan (?:dat )?niet)|آسف|عذر|لا أستطيع|لا يمكنني|माफ|ขออภัย",
     re.IGNORECASE,
 )
 NOTHING = re.compile(
