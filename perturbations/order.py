@@ -16,6 +16,10 @@ _QUOTED = re.compile(r"(?<!\w)['‘](?=\S)([^'‘’]+|.+?)(?<=\S)['’](?!\w)")
 _SPLIT = re.compile(r"[,;:!?](?=[^\W\d])|(?<=[^\W\d])[,;:!?](?=\d)|[—–…]|\.{2,}|--+")
 _KEPT_BEFORE = frozenset("#@&$£€%'’‘")
 _KEPT_AFTER = frozenset("%&'’°#")
+_SIGN = re.compile(r"[@&+=~*]+|[<>=-]*[<>][<>=-]*")
+"""Chunks of signs that stand for a word: "@", "->", "=>"."""
+_SHORT = re.compile(r"[^\W\d_]{1,2}/")
+"""A short form that ends in a slash: "w/"."""
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")
 
 
@@ -32,6 +36,7 @@ class BagOfWords(Single):
     likely; repeated words are interchangeable. One distinct word: unchanged.
     """
 
+    version: ClassVar[int] = 2
     not_identity: ClassVar[frozenset[str]] = frozenset({"n_shuffles"})
 
     n_shuffles: int = 1
@@ -68,6 +73,8 @@ def words(text: str) -> list[str]:
 
 def _bare(chunk: str) -> str:
     """A chunk without the punctuation around it; "" if it is nothing else."""
+    if _SIGN.fullmatch(chunk) or _SHORT.fullmatch(chunk.rstrip(",;.")):
+        return chunk.rstrip(",;.")
     start, end = 0, len(chunk)
     while start < end and _punctuation(chunk[start]) and chunk[start] not in _KEPT_BEFORE:
         start += 1

@@ -35,7 +35,7 @@ class SpacyRewriter:
         fit = [text for text, fault in zip(expressions, faults, strict=True) if not fault]
         words = dict(zip(fit, parsed(fit, self.pipeline), strict=True))
         return [
-            Extraction("", reason=fault) if fault else describe(text, words[text])
+            Extraction("", reason=fault) if fault else _spared(describe(text, words[text]))
             for text, fault in zip(expressions, faults, strict=True)
         ]
 
@@ -56,6 +56,13 @@ class SpacyRewriter:
             "weights": weights,
             "frames": frames,
         }
+
+
+def _spared(found: Extraction) -> Extraction:
+    """Without a head noun something else must stay: "left" alone has nothing to delete."""
+    if not found.head and len(found.descriptors) < 2:
+        return Extraction("", reason="no noun that the expression is about")
+    return found
 
 
 def _unfit(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -49,6 +50,7 @@ def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, 
         raise UserError(
             f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude"
         )
+    _refuse_nothing_to_ask(parts, files)
     total = n_examples * (1 + sum(plan.draws.values()))
     started = time.monotonic()
     title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
@@ -57,6 +59,21 @@ def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, 
         arms = _write(run(plan, store, reader), cells)
     seconds = time.monotonic() - started
     return {cell.label: _compare(parts, cell, arms, n_examples, reader, seconds) for cell in cells}
+
+
+def _refuse_nothing_to_ask(parts: Parts, files: Mapping[str, Path]) -> None:
+    """Originals alone compare with nothing: where no text could be made, they aren't paid for either."""
+    why: Counter[str] = Counter()
+    for path in files.values():
+        for line in texts.read(path)():
+            if line.get("status") != "not_perturbable":
+                return
+            why[str(line.get("reason", ""))] += 1
+    reason, _ = why.most_common(1)[0]
+    raise UserError(
+        f"perturb={','.join(files)} makes no text of any of the {sum(why.values())} examples of "
+        f"{parts.data.name} ({reason}): nothing was asked; take another perturbation or other data"
+    )
 
 
 def plan_of(parts: Parts, model: Model, operators: Mapping[str, Operator], files: Mapping[str, Path]) -> Plan:

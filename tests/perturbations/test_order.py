@@ -34,6 +34,8 @@ def shuffled(text: str, seed: int = 0) -> str:
         ("person(s) & dogs", ["person(s)", "&", "dogs"]),
         ("the 🐶 on the left", ["the", "🐶", "on", "the", "left"]),
         ("¿dónde está?", ["dónde", "está"]),
+        ("guy w/ hat @ left -> door", ["guy", "w/", "hat", "@", "left", "->", "door"]),
+        ("a w/ b, => c, w/o 'd'", ["a", "w/", "b", "=>", "c", "w/o", "d"]),
         ("  ", []),
         ("?!", []),
     ],
