@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from refadv_ablate import __version__, assets
-from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.errors import UserError, nearest, printable
 from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 
 PROGRAM = "refadv-ablate"
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except UserError as error:
-        print(f"{PROGRAM}: {censored(str(error))}", file=sys.stderr)
+        print(f"{PROGRAM}: {printable(censored(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: stopped; answers so far are kept, the same command goes on:", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -20,6 +21,11 @@ class BudgetReached(UserError):
 
 class ImageUnreadable(UserError):
     """An image that is missing, broken, too large, or outside the data root."""
+
+
+def printable(text: str) -> str:
+    """The text with control characters written out, so that no data or server commands a terminal."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from refadv_ablate.errors import printable
+
 MASK = "***"
 SHORTEST = 8
 """Characters below which a value is masked only where its name stands: it might be any word."""
@@ -132,7 +134,7 @@ def _no_secret(text: str) -> bool:
 
 
 def mask_logs() -> None:
-    """Lets no log record of this process hold a secret, whoever writes it."""
+    """Lets no log record of this process hold a secret or command a terminal, whoever writes it."""
     make = logging.getLogRecordFactory()
     if getattr(make, "masks", False):
         return
@@ -143,7 +145,7 @@ def mask_logs() -> None:
             text = made.getMessage()
         except (TypeError, ValueError):  # a format that doesn't fit: logging says so itself
             return made
-        if (clean := censored(text)) != text:
+        if (clean := printable(censored(text))) != text:
             made.msg, made.args = clean, None
         return made
 

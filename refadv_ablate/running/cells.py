@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate import __version__
+from refadv_ablate.errors import UserError
 from refadv_ablate.masking import masked
 from refadv_ablate.running.parts import Parts
 from refadv_ablate.running.sweep import State, slugify
 from refadv_ablate.seeding import digest
 from refadv_ablate.statistics.labels import flat
 from refadv_ablate.storage.jsonl import read_json, write_json
+from refadv_ablate.storage.records import load
 from refadv_ablate.types import Json
 
 
@@ -32,9 +34,17 @@ class Cell:
     folder: Path
 
     def state(self) -> State | None:
-        """How it stands, if it was ever begun."""
+        """How it stands, if it was ever begun; None as well where what it left can't be read."""
         path = self.folder / "status.json"
-        return read_json(path)["state"] if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            state: State = read_json(path)["state"]
+            if state in ("done", "incomplete"):
+                load(self.folder / "summary.json")
+        except (UserError, KeyError):  # cut short by a full disk, say: made anew from the stored answers
+            return None
+        return state
 
     def write_state(self, state: State, reason: str = "", trace: str = "") -> None:
         """Writes how the cell stands into its folder; `trace` is the traceback of a fault of ours."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from refadv_ablate.errors import printable
 from refadv_ablate.running.sweep import CellState, Sweep
 from refadv_ablate.seeding import digest
 from refadv_ablate.statistics import labels
@@ -44,7 +46,8 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     else:
         tracker.close_sweep(parent, comparisons, sweep.folder, failures)
     out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-    out.print(console(comparisons, failures))
+    told = [replace(c, warnings=tuple(map(printable, c.warnings))) for c in comparisons]
+    out.print(console(told, [(printable(cell), printable(reason)) for cell, reason in failures]))
     for line in (*pages, *tracker.where(parent)):
         out.print(line, markup=False, soft_wrap=True)
     incomplete = any(cell.state == "incomplete" for cell in cells)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import UserError, printable
 from refadv_ablate.masking import censored, masked
 from refadv_ablate.running.ask import ASKED
 from refadv_ablate.running.cells import Cell, cells_of
@@ -86,7 +86,9 @@ class Job:
         """Writes down why the cells have no result, so that none says "running" for ever."""
         stopped = isinstance(error, KeyboardInterrupt)
         state: State = "stopped" if stopped else "failed"
-        reason = STOPPED if stopped else censored(" ".join(str(error).split())) or type(error).__name__
+        reason = (
+            STOPPED if stopped else printable(censored(" ".join(str(error).split()))) or type(error).__name__
+        )
         trace = "" if stopped or isinstance(error, UserError) else "".join(traceback.format_exception(error))
         for cell in cells:
             cell.write_state(state, reason, censored(trace))

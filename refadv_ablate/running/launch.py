@@ -24,6 +24,8 @@ from refadv_ablate.running.job import REPORTED, STOPPED, Job, set_up_wrongly, st
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.running.sweep import VARIABLE, CellState, Sweep
 from refadv_ablate.seeding import digest
+from refadv_ablate.statistics.comparison import holm
+from refadv_ablate.storage.records import load
 
 
 def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
@@ -33,7 +35,12 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
         return list_cells(_models_first(assets.sweep_params(words)) if multirun else words)
     settings = Settings.of(assets.plain(config))
     job = None if multirun else Job.of(config)  # a mistake shows before anything is written
-    _check_writable(settings.out)
+    try:
+        _check_writable(settings.out)
+    except UserError:
+        if (status := _from_finished(job)) is None:
+            raise
+        return status
     tracker = tracker_of(config)
     tracker.prepare()
     sweep = Sweep.of(settings.out, [censored(word) for word in words], multirun)
@@ -67,6 +74,22 @@ def _run(config: Any, job: Job | None, words: Sequence[str], command: str, sweep
     finally:
         loaded_model.release()
     return max(finish(sweep, tracker, parent), 0 if whole else 1)
+
+
+def _from_finished(job: Job | None) -> int | None:
+    """The table of a command whose cells are all finished, where nothing can be written; None for another."""
+    from rich.console import Console
+
+    from refadv_ablate.report.console import console
+
+    if job is None or any(cell.state() != "done" for cell in job.cells):
+        return None
+    found = holm([load(cell.folder / "summary.json") for cell in job.cells])
+    out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    out.print(console(found, []))
+    for cell in job.cells:
+        out.print(f"results: {os.path.relpath(cell.folder)}", markup=False, soft_wrap=True)
+    return 0
 
 
 def _check_writable(out: Path) -> None:

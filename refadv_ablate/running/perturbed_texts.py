@@ -7,6 +7,7 @@ a `.part` file that only grows; an interrupted one is continued, so that an LLM 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def ensure_all(
         parts = {
             label: _Part.opened(path, operator, stack)
             for label, (path, operator) in wanted.items()
-            if not path.exists()
+            if not _whole(path)
         }
         if not parts:
             return
@@ -82,6 +83,19 @@ def ensure_all(
             first += len(batch)
         for part in parts.values():
             part.finish()
+
+
+def _whole(path: Path) -> bool:
+    """Whether the file is there to its last line; one that isn't is taken for a part, and gone on with."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        if file.read() == b"\n":
+            return True
+    path.replace(path.with_suffix(".part"))
+    return False
 
 
 @dataclass

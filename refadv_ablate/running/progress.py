@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from refadv_ablate.boxes import Box
+from refadv_ablate.errors import printable
 from refadv_ablate.types import Reading, Reply
 
 
@@ -62,9 +63,9 @@ class Display:
     def warn(self, text: str) -> None:
         """Shows a warning at once."""
         if self._live is not None:
-            self._live.console.print(f"warning: {text}", markup=False, highlight=False)
+            self._live.console.print(f"warning: {printable(text)}", markup=False, highlight=False)
         else:
-            print(f"warning: {text}", file=sys.stderr, flush=True)
+            print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
 
     def _render(self, now: float) -> Any:
         from rich.console import Group

@@ -91,6 +91,8 @@ async def _guard(request: Request, call: Callable[[Request], Awaitable[Response]
         origin = request.headers.get("origin")
         if origin and urlsplit(origin).netloc != request.headers.get("host"):
             return JSONResponse({"detail": "posts from other sites are refused"}, 403)
+        if "transfer-encoding" in request.headers:  # its length isn't known before all of it is here
+            return JSONResponse({"detail": "send the answer with its length"}, 411)
         if int(request.headers.get("content-length") or _BIGGEST + 1) > _BIGGEST:
             return JSONResponse({"detail": "too long"}, 413)
     response = await call(request)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
+from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, printable
 from refadv_ablate.masking import MASK, SHORTEST, censored
 from refadv_ablate.models.servers.completion import reply_of
 from refadv_ablate.models.servers.pace import Pace
@@ -255,7 +255,7 @@ class Call:
     def _without_key(self, failure: Failure) -> Failure:
         """Some servers repeat the key that they refuse."""
         reason = failure.reason.replace(self.key, MASK) if len(self.key) >= SHORTEST else failure.reason
-        return replace(failure, reason=censored(reason))
+        return replace(failure, reason=printable(censored(reason)))
 
     def _lenient(self, failure: Failure) -> Failure:
         """A 403 among answers is about its request: gateways moderate what they are asked."""

@@ -1,0 +1,75 @@
+"""Files that were cut short heal themselves; a finished command needs no place to write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from refadv_ablate.cli import main
+from refadv_ablate.errors import UserError, printable
+from refadv_ablate.running import launch
+
+WORDS = ["perturb=bow", "model=listener", "data=shapes", "data.n=4", "gallery=0", "pages=false"]
+
+
+@pytest.fixture
+def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFADV_SWEEP", "")
+    assert run() == 0
+    (folder,) = tmp_path.glob("results/cells/*")
+    return folder
+
+
+def run() -> int:
+    return main([*WORDS, "tracking=none", "progress=off"])
+
+
+@pytest.mark.parametrize("name", ["summary.json", "status.json"])
+@pytest.mark.parametrize("keep", [0, 25])
+def test_a_file_that_was_cut_short_is_made_again(cell: Path, name: str, keep: int) -> None:
+    whole = (cell / name).read_bytes()
+    summary = json.loads((cell / "summary.json").read_text())["deltas"]
+    (cell / name).write_bytes(whole[:keep])
+    assert run() == 0
+    assert json.loads((cell / "summary.json").read_text())["deltas"] == summary
+    assert json.loads((cell / "status.json").read_text())["state"] == "done"
+
+
+@pytest.mark.parametrize("keep", [0, 300])
+def test_texts_that_were_cut_short_are_made_whole(cell: Path, keep: int) -> None:
+    (texts,) = cell.parents[1].glob("texts/*.jsonl")
+    whole = texts.read_bytes()
+    texts.write_bytes(whole[:keep])
+    (cell / "status.json").unlink()
+    assert run() == 0
+    assert texts.read_bytes() == whole
+
+
+def test_a_finished_command_answers_from_a_folder_that_cannot_be_written(
+    cell: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(out: Path) -> None:
+        raise UserError(f"out={out} can't be written to")
+
+    monkeypatch.setattr(launch, "_check_writable", refuse)
+    before = {path: path.read_bytes() for path in cell.parents[2].rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert run() == 0
+    assert "bow" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in cell.parents[2].rglob("*") if path.is_file()} == before
+    (cell / "status.json").unlink()
+    assert run() == 2
+    assert "can't be written to" in capsys.readouterr().err
+
+
+def test_control_characters_are_written_out() -> None:
+    assert printable("a\x1b[31mred\x9b\x07\r\nend\tx é") == "a\\x1b[31mred\\x9b\\x07\\x0d\nend\tx é"
+
+
+def test_a_mistake_with_escape_codes_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["perturb=bow", "\x1b[2Jx"]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said and "\\x1b[2J" in said
