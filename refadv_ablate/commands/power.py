@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.errors import UserError
+from refadv_ablate.statistics.inference import effective_number
 from refadv_ablate.statistics.power import (
     Plan,
     curve,
@@ -39,13 +40,40 @@ def plan_of(options: dict[str, Any]) -> Plan:
     if options["pilot"] is not None:
         plan = from_pilot(_pilot(Path(str(options["pilot"])), str(options["metric"])), str(options["pilot"]))
         plan = plan.with_n(n) if n is not None else plan
-        return replace(plan, images=images or plan.images, alpha=alpha, power=power)
+        if images is not None and images != plan.images:
+            plan = replace(plan, images=images, effective=None)
+        return replace(plan, alpha=alpha, power=power, **_contrast(options))
     if n is None:
         raise UserError(
             "power needs n=…, the number of planned examples, or pilot=…, the folder of a finished cell."
         )
     guesses = {name: _number(options, name) for name in ("baseline", "agreement", "icc")}
-    return Plan(n=n, images=images or n, alpha=alpha, power=power, **guesses)
+    more = guesses | _contrast(options)
+    if options["like"] is None:
+        return Plan(n=n, images=images or n, alpha=alpha, power=power, **more)
+    sizes = _sizes(str(options["like"]))
+    known = Plan(int(sizes.sum()), len(sizes), effective=effective_number(sizes), **more)
+    return replace(known.with_n(n), alpha=alpha, power=power)
+
+
+def _contrast(options: dict[str, Any]) -> dict[str, Any]:
+    kind = options["contrast"]
+    if kind not in (None, "paired", "apart"):
+        raise UserError(f"contrast={kind}: paired (the same examples) or apart (two sets of data).")
+    return {"contrast": kind, "fall": _number(options, "fall"), "between": _number(options, "between")}
+
+
+def _sizes(path: str) -> Any:
+    """Examples on each image of existing predictions, the Ref-Adv authors' too."""
+    import numpy as np
+
+    from refadv_ablate.report.loading.sources import from_files
+
+    arms = [arm for cell in from_files([path]) for arm in cell.arms.values()]
+    columns = max(arms, key=len).columns()
+    _, first = np.unique(columns.example, return_index=True)
+    _, sizes = np.unique(columns.image[first], return_counts=True)
+    return sizes.astype(float)
 
 
 def _pilot(path: Path, metric: str) -> Delta:
@@ -88,10 +116,10 @@ def report(plan: Plan, deltas: Sequence[float], metric: str) -> list[str]:
     """Lines of the answer."""
     smallest = smallest_detectable(plan)
     lines = [
-        f"{plan.n:,} examples on {plan.images:,} images, "
+        f"{plan.n:,} examples on {plan.images:,} images (that weigh as {plan.weight:.0f} of one size), "
         f"{metric} {plan.baseline:.1%} in the original condition",
         _assumed(plan),
-        "smallest fall in accuracy detected with "
+        f"smallest {_asked(plan)} detected with "
         f"{plan.power:.0%} power (two-sided, alpha {plan.alpha:.3g}): "
         + ("none, the run is too small" if smallest is None else f"{smallest * 100:.1f} points"),
         "",
@@ -111,6 +139,13 @@ def report(plan: Plan, deltas: Sequence[float], metric: str) -> list[str]:
         )
         lines.append(f"Δ −{delta * 100:g} points with {plan.power:.0%} power: {how}")
     return lines
+
+
+def _asked(plan: Plan) -> str:
+    if plan.contrast is None:
+        return "fall in accuracy"
+    how = "on the same examples" if plan.contrast == "paired" else "on two such sets of data"
+    return f"difference of two falls ({how}, the smaller {plan.fall * 100:g} points)"
 
 
 def _assumed(plan: Plan) -> str:

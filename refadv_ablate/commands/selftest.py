@@ -14,7 +14,7 @@ from refadv_ablate.running import perturbed_texts as texts
 from refadv_ablate.running.plan import Plan
 from refadv_ablate.running.reading import Reader
 from refadv_ablate.running.run import run as ask_all
-from refadv_ablate.statistics import calibration
+from refadv_ablate.statistics import calibration, hard_cases
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.storage.answers import MemoryStore
 from refadv_ablate.storage.records import perturbed_to_json
@@ -272,6 +272,17 @@ def _calibrate(options: Mapping[str, Any]) -> int:
         size = (f"{promise.n:,}", f"{promise.images:,}")
         print(_line(f"{promise.delta * 100:g} points", *size, power, _verdict(promise.passed), ""))
         failed += not promise.passed
+    return failed + _hard_cases(times, seed)
+
+
+def _hard_cases(times: int, seed: int) -> int:
+    """Prints how often intervals hold where they usually fail; how many lines failed."""
+    print(f"\nIntervals where they usually fail, {times:,} experiments a line")
+    failed = 0
+    for found in hard_cases.measure(times, seed):
+        share = f"{found.coverage:.1%} [{found.low:.1%}, {found.high:.1%}]"
+        print(f"{found.name:<48}{share:<24}{'(at least 93%)':<25}{_verdict(found.passed)}")
+        failed += not found.passed
     return failed
 
 

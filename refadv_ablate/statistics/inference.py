@@ -66,8 +66,7 @@ class Clusters:
     @property
     def effective(self) -> float:
         """(Σs)²/Σs²: how many images of one size weigh as these do."""
-        squares = float(self.sizes @ self.sizes)
-        return self.n**2 / squares if squares else 0.0
+        return effective_number(self.sizes)
 
     @property
     def df(self) -> float:
@@ -87,6 +86,12 @@ class Clusters:
         follows the image; leaving each image out shows how far (MacKinnon, Nielsen and Webb 2023, CV3).
         """
         return jackknife_error(self.left_out(), self.mean) if self.count > 1 else math.nan
+
+
+def effective_number(sizes: Floats) -> float:
+    """(Σs)²/Σs² of the examples on each image."""
+    squares = float(sizes @ sizes)
+    return float(sizes.sum()) ** 2 / squares if squares else 0.0
 
 
 def jackknife_error(left_out: Floats, whole: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from refadv_ablate.errors import UserError
 from refadv_ablate.statistics import inference
@@ -31,6 +32,14 @@ class Plan:
     alpha: float = 0.05
     power: float = 0.8
     scatter: float | None = None
+    effective: float | None = None
+    """(Σs)²/Σs² of the real numbers of examples on an image; None: as if they were 1 + Poisson."""
+    contrast: Literal["paired", "apart"] | None = None
+    """Ask about the difference of two Δ: on the same examples, or on two such sets of data."""
+    fall: float = 0.1
+    """Of a contrast: the smaller fall of the two."""
+    between: float = 0.3
+    """Of a paired contrast: correlation of the changes of one example in the two."""
 
     def __post_init__(self) -> None:
         if not 2 <= self.images <= self.n:
@@ -39,7 +48,9 @@ class Plan:
             )
         if not 0 < self.baseline < 1:
             raise UserError(f"baseline={self.baseline}: an accuracy between 0 and 1 (60% is 0.6).")
-        for name in ("agreement", "icc"):
+        if self.effective is not None and not 1 <= self.effective <= self.images + 1e-9:
+            raise UserError(f"effective={self.effective}: between 1 and the number of images, {self.images}.")
+        for name in ("agreement", "icc", "between", "fall"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name}={getattr(self, name)}: a correlation of at least 0 and less than 1.")
         for name in ("alpha", "power"):
@@ -48,36 +59,52 @@ class Plan:
 
     def with_n(self, n: int) -> Plan:
         """More or fewer examples, as many on an image as before."""
-        return replace(self, n=n, images=max(2, min(n, round(n * self.images / self.n))))
+        images = max(2, min(n, round(n * self.images / self.n)))
+        effective = None if self.effective is None else max(1.0, self.effective * images / self.images)
+        return replace(self, n=n, images=images, effective=effective)
+
+    @property
+    def weight(self) -> float:
+        """Effective number of images."""
+        size = self.n / self.images
+        return self.effective or self.n / (1 + (size - 1) * (1 + 1 / size))
 
 
 def standard_error(plan: Plan, delta: float) -> float:
-    """Of the measured Δ, if `delta` is the true one."""
+    """Of the measured Δ, or of the difference of two, if `delta` is the true one."""
+    if plan.contrast is None:
+        return math.sqrt(_variance(plan, delta))
+    one, two = _variance(plan, -plan.fall), _variance(plan, -plan.fall - abs(delta))
+    shared = plan.between * math.sqrt(one * two) if plan.contrast == "paired" else 0.0
+    return math.sqrt(one + two - 2 * shared)
+
+
+def _variance(plan: Plan, delta: float) -> float:
+    """Of one measured Δ."""
     if plan.scatter is not None:
-        return math.sqrt(plan.scatter / plan.n)
+        return plan.scatter / plan.n
     after = min(1.0, max(0.0, plan.baseline + delta))
     before_var, after_var = plan.baseline * (1 - plan.baseline), after * (1 - after)
     joint = plan.agreement * math.sqrt(before_var * after_var)
     # a correlation of hits can't be so high that fewer examples change than Δ needs
     change = max(before_var + after_var - 2 * joint, abs(delta) * (1 - abs(delta)))
-    size = plan.n / plan.images
-    # images with more examples than others weigh more: sizes as 1 + Poisson, as data sets have them
-    effect = 1 + (size - 1) * (1 + 1 / size) * plan.icc
-    return math.sqrt(change * effect / plan.n)
+    # images with more examples than others weigh more: the mean over examples of their image's size
+    effect = 1 + (plan.n / plan.weight - 1) * plan.icc
+    return change * effect / plan.n
 
 
 def power_of(plan: Plan, delta: float) -> float:
     """Chance that the 1 − alpha interval of a run like this leaves out 0."""
     error = standard_error(plan, delta)
-    needed = inference.t_quantile(plan.images - 1, 1 - plan.alpha)
+    needed = inference.t_quantile(max(1.0, plan.weight - 1), 1 - plan.alpha)
     if error == 0:
         return 1.0
     return _below(abs(delta) / error - needed) + _below(-abs(delta) / error - needed)
 
 
 def smallest_detectable(plan: Plan) -> float | None:
-    """The smallest fall in accuracy that is detected with the plan's power; None if none can be."""
-    low, high = 0.0, plan.baseline
+    """The smallest fall in accuracy (or difference of two) found with the plan's power; None if none is."""
+    low, high = 0.0, plan.baseline - (plan.fall if plan.contrast else 0.0)
     if power_of(plan, -high) < plan.power:
         return None
     while high - low > 1e-5:
@@ -88,7 +115,7 @@ def smallest_detectable(plan: Plan) -> float | None:
 
 def needed_examples(plan: Plan, delta: float) -> int | None:
     """Examples that detect a fall of `delta` with the plan's power, as many on an image as planned."""
-    if delta > plan.baseline:
+    if delta > plan.baseline - (plan.fall if plan.contrast else 0.0):
         return None
     low, high = 2, 4
     while power_of(plan.with_n(high), -delta) < plan.power:
@@ -114,7 +141,13 @@ def from_pilot(found: Delta, where: str) -> Plan:
     width = delta.high - delta.low
     error = width / 2 / inference.t_quantile(delta.df or delta.images - 1)
     accuracy = min(1 - 1e-9, max(1e-9, found.original.value))
-    return Plan(n=delta.n, images=delta.images, baseline=accuracy, scatter=error**2 * delta.n)
+    return Plan(
+        n=delta.n,
+        images=delta.images,
+        baseline=accuracy,
+        scatter=error**2 * delta.n,
+        effective=delta.effective,
+    )
 
 
 def _below(z: float) -> float:

@@ -12,7 +12,7 @@ import pytest
 from refadv_ablate.boxes import Box
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.seeding import generator
-from refadv_ablate.statistics import comparison, inference, tails, verdicts
+from refadv_ablate.statistics import comparison, hard_cases, inference, tails, verdicts
 from refadv_ablate.statistics.calibration import Design, calibration
 from refadv_ablate.statistics.estimates import difference, fraction
 from refadv_ablate.statistics.inference import Clusters
@@ -295,3 +295,9 @@ def test_lacking_draws_are_counted_by_the_answer():
     assert (found.details["answers_planned"], found.details["answers"]) == (600, 475)
     assert any("475 of 600 planned answers came" in w for w in found.warnings)
     assert found.details["worst_case"][0] < found.deltas["acc50"].delta.value
+
+
+def test_intervals_hold_where_they_usually_fail():
+    """A small part of `selftest`, which finds 94.2–97.7% on 2,000 experiments a case."""
+    for found in hard_cases.measure(150, 3):
+        assert found.coverage >= 0.89, found.name

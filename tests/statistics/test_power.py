@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
@@ -11,7 +13,7 @@ from refadv_ablate.commands import power as power_command
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.statistics import comparison as stats
-from refadv_ablate.statistics import power
+from refadv_ablate.statistics import inference, power
 from refadv_ablate.statistics.power import Plan
 from refadv_ablate.statistics.simulation import Design, experiments
 from refadv_ablate.storage.records import dump, write_records
@@ -141,3 +143,53 @@ def test_a_pilot_without_spread_is_refused():
     ).deltas["acc50"]
     with pytest.raises(UserError, match="no discordant pairs"):
         power.from_pilot(found, "here")
+
+
+def test_real_cluster_sizes_cost_power_and_are_read_from_predictions(capsys, shared):
+    """Ref-Adv-s: 1,142 examples on 614 images weigh as fewer than sizes of 1 + Poisson would."""
+    path = str(shared / "data" / "ref_adv_s_predictions.tsv")
+    out = command(capsys, n=1142, like=path, baseline=0.54)
+    assert "on 614 images (that weigh as " in out
+    mild = power.Plan(1142, 614, 0.54, icc=0.5)
+    real = dataclasses.replace(mild, effective=inference.effective_number(report_sizes(path)))
+    assert real.weight < mild.weight
+    assert power.power_of(real, -0.05) < power.power_of(mild, -0.05)
+
+
+def report_sizes(path: str) -> np.ndarray:
+    from refadv_ablate.report.loading.sources import from_files
+
+    (cell,) = from_files([path])
+    return np.unique(cell.arms["original"].columns().image, return_counts=True)[1].astype(float)
+
+
+@pytest.mark.parametrize("contrast", ["paired", "apart"])
+def test_the_power_of_a_contrast_is_what_simulations_find(contrast):
+    """Two falls of 10 and 25 points: found as often as promised, within the simulation's own error."""
+    from refadv_ablate.statistics.contrasts import Side
+    from refadv_ablate.statistics.contrasts import contrast as set_against
+
+    one = Design(150, 2.0, baseline=0.7, delta=-0.1)
+    two = dataclasses.replace(one, delta=-0.25)
+    agreement, icc = correlations(one)
+    n = 300
+    plan = power.Plan(
+        n, 150, 0.7, agreement, icc, contrast=contrast, fall=0.1, between=0.0
+    )  # the simulated changes of two sides are independent
+    sizes = tuple([1, 2, 3] * 50)
+    plan = dataclasses.replace(plan, effective=inference.effective_number(np.array(sizes, float)))
+
+    def side(run, shift: int) -> Side:
+        example = np.arange(len(run.image), dtype=np.uint64)
+        return Side("", example, (run.image + shift).astype(np.uint64), run.before, run.after)
+
+    found = 0
+    runs = [
+        experiments(dataclasses.replace(each, sizes=sizes), 300, np.random.default_rng(k))
+        for k, each in enumerate((one, two))
+    ]
+    for a, b in zip(*runs, strict=True):
+        shift = 0 if contrast == "paired" else 1000
+        sides = [side(a, 0), side(b, shift)]
+        found += set_against(*sides, paired=contrast == "paired").p < 0.05
+    assert found / 300 == pytest.approx(power.power_of(plan, -0.15), abs=0.08)
