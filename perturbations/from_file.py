@@ -10,10 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perturbations.base import Single, refused, result
-from refadv_ablate.errors import UserError
+from perturbations.base import Single
+from refadv_ablate import changes
+from refadv_ablate.errors import FieldError, UserError
 from refadv_ablate.seeding import digest
-from refadv_ablate.types import EMPTY, Example, Json, Perturbed
+from refadv_ablate.types import EMPTY, Example, ImageRef, Json, Perturbed, Status
 
 _NEEDED = ("id", "original", "expression")
 
@@ -27,6 +28,9 @@ class FromFile(Single):
     holds those of several. An edited text counts as changed if it differs from the original; a line
     that is still "not_perturbable" with the original text is not asked. Several lines of one id are
     draws, in their order; every id has the same number of them.
+
+    What else a line says of the question (expectation, picture, target, frame, part) is kept; a line whose
+    `target` is edited means another object.
     """
 
     path: str
@@ -34,14 +38,16 @@ class FromFile(Single):
 
     @property
     def draws(self) -> int:
-        """Lines per example."""
-        return len(next(iter(self._rows().values())))
+        """Lines per example; 0 where examples have sub-conditions."""
+        rows = self._rows()
+        return 0 if _parted(rows) else len(next(iter(rows.values())))
 
     def identity(self) -> Mapping[str, Json]:
         """What the texts say, not where they lie."""
         texts = {
             key: [
-                [row["original"], row["expression"], row.get("status") == "not_perturbable"] for row in rows
+                [row["original"], row["expression"], row.get("status") == "not_perturbable", *_besides(row)]
+                for row in rows
             ]
             for key, rows in self._rows().items()
         }
@@ -54,11 +60,23 @@ class FromFile(Single):
     def perturb_many(self, items: Iterable[tuple[Example, random.Random]]) -> Iterator[Perturbed]:
         """The draws of an example come one after another. Raises UserError for a text that is missing
         or was made for another expression."""
+        if not self.draws:
+            for found in self.perturb_parts(items):
+                yield from found
+            return
         last, draw = "", 0
         for example, _ in items:
             draw = (draw + 1) % self.draws if example.id == last else 0
             last = example.id
             yield self._apply(example, draw)
+
+    def perturb_parts(
+        self, items: Iterable[tuple[Example, random.Random]]
+    ) -> Iterator[tuple[Perturbed, ...]]:
+        """All lines of each example. Raises UserError as `perturb_many` does."""
+        for example, _ in items:
+            count = max(1, len(self._rows().get(example.id, ())))
+            yield tuple(self._apply(example, draw) for draw in range(count))
 
     def _apply(self, example: Example, draw: int) -> Perturbed:
         rows = self._rows().get(example.id)
@@ -74,9 +92,19 @@ class FromFile(Single):
                 f"but the data say {example.expression!r}; edit only 'expression', or write the file anew."
             )
         left_out = row["expression"] == row["original"] or not row["expression"].strip()
+        trace, reason = row.get("trace") or EMPTY, row.get("reason") or "marked in the file"
+        try:
+            new, told = changes.applied(row, example, self._image)
+        except FieldError as error:
+            raise UserError(f"{self.path}:{row['line']}: {error}.") from error
         if row.get("status") == "not_perturbable" and left_out:
-            return refused(example, row.get("reason") or "marked in the file", row.get("trace") or EMPTY)
-        return result(example, row["expression"], row.get("trace") or EMPTY)
+            return Perturbed(example, example, "not_perturbable", reason, trace, **told)
+        new = new.saying(row["expression"])
+        status: Status = "unchanged" if new == example else "changed"
+        return Perturbed(new, example, status, "", trace, **told)
+
+    def _image(self, key: str) -> ImageRef:
+        raise FieldError(f"'picture' is made of image {key!r}: ask such questions by their own operator")
 
     def _rows(self) -> Mapping[str, list[dict[str, Any]]]:
         path = Path(self.path).absolute()
@@ -119,6 +147,8 @@ def _read(
 def _check_draws(rows: Mapping[str, list[dict[str, Any]]], shown: str, label: str | None) -> None:
     if not rows:
         raise UserError(f"{shown} has no lines{f' with label {label!r}' if label else ''}: nothing to ask.")
+    if _parted(rows):
+        return
     first, draws = next((key, len(found)) for key, found in rows.items())
     for key, found in rows.items():
         if len(found) != draws:
@@ -126,6 +156,19 @@ def _check_draws(rows: Mapping[str, list[dict[str, Any]]], shown: str, label: st
                 f"{shown} has {draws} lines for example {first!r} but {len(found)} for {key!r}: every "
                 "example needs the same number of draws."
             )
+
+
+def _parted(rows: Mapping[str, list[dict[str, Any]]]) -> bool:
+    return any(row.get("part") for found in rows.values() for row in found)
+
+
+_BESIDES = ("expectation", "part", "placebo", "frame", "picture", "target", "candidates", "distractors")
+
+
+def _besides(row: Mapping[str, Any]) -> list[Json]:
+    """What a line changes besides the text; nothing for lines that change the text alone."""
+    found = {name: row[name] for name in _BESIDES if name in row}
+    return [found] if found else []
 
 
 def _row(line: str, where: str) -> dict[str, Any]:

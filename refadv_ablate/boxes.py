@@ -82,6 +82,61 @@ class Box:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class BoxMap:
+    """Where a point of one picture lies in another: x → across · x + dx, y → down · y + dy, pixels.
+
+    A negative factor mirrors. Every change of frame that the operators make is one of these, and an IoU
+    is the same on both sides of it.
+    """
+
+    across: float = 1.0
+    down: float = 1.0
+    dx: float = 0.0
+    dy: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.across + self.down + self.dx + self.dy) or not self.across * self.down:
+            raise ValueError(f"a box map needs finite numbers and factors other than 0, not {self.as_list()}")
+
+    @classmethod
+    def mirror(cls, width: float) -> BoxMap:
+        """Left and right change places in a picture of this width: x → width − x."""
+        return cls(across=-1.0, dx=width)
+
+    @classmethod
+    def between(cls, old: Size, new: Size) -> BoxMap:
+        """A whole picture onto a whole picture of another (width, height), each side by its own factor."""
+        return cls(across=new[0] / old[0], down=new[1] / old[1])
+
+    def __call__(self, box: Box) -> Box:
+        """The box in the other picture."""
+        xs = sorted((self.across * box.x1 + self.dx, self.across * box.x2 + self.dx))
+        ys = sorted((self.down * box.y1 + self.dy, self.down * box.y2 + self.dy))
+        return Box(xs[0], ys[0], xs[1], ys[1])
+
+    def then(self, after: BoxMap) -> BoxMap:
+        """This map, and `after` on what it gives."""
+        return BoxMap(
+            after.across * self.across,
+            after.down * self.down,
+            after.across * self.dx + after.dx,
+            after.down * self.dy + after.dy,
+        )
+
+    def inverse(self) -> BoxMap:
+        """The way back."""
+        return BoxMap(1 / self.across, 1 / self.down, -self.dx / self.across, -self.dy / self.down)
+
+    def as_list(self) -> list[float]:
+        """[across, down, dx, dy]."""
+        return [self.across, self.down, self.dx, self.dy]
+
+
+SAME_FRAME = BoxMap()
+"""Nothing moves."""
+
+
 def iou(a: Box, b: Box) -> float:
     """Intersection over union in float64, 0 ≤ iou ≤ 1."""
     width = min(a.x2, b.x2) - max(a.x1, b.x1)

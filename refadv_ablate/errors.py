@@ -28,6 +28,16 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+class FieldError(ValueError):
+    """A value that isn't what its place needs; says which, and becomes a UserError with file and line."""
+
+
+def shown(value: object) -> str:
+    """A value as an error sentence shows it, cut to 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """A clause naming the nearest match and the choices, to end a sentence about an unknown `word`."""
     options = sorted(choices)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from refadv_ablate.boxes import Box, Quad, Size
+from refadv_ablate.boxes import SAME_FRAME, Box, BoxMap, Quad, Size
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,6 +26,8 @@ Json = Any
 EMPTY: Mapping[str, Json] = MappingProxyType({})
 ORIGINAL = "original"
 """Name of the condition in which the expression is as the data has it."""
+ORIGINAL_OR_NONE = "original_or_none"
+"""The same with a prompt that allows the answer "none": the other half of what has to be rejected."""
 
 
 # ── data ────────────────────────────────────────────────────────────────────────────────────────
@@ -102,13 +104,25 @@ class Data(Protocol):
 
 Status = Literal["changed", "unchanged", "not_perturbable"]
 
+Expectation = Literal["drop", "invariant", "directional", "reject"]
+"""What a model that understands does with the perturbed question.
+
+drop: no right answer is expected, only less of them. invariant: the same referent, in the other frame.
+directional: another referent, whose box is the target of the perturbed example. reject: nothing matches.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Perturbed:
     """An example after an operator: `example` is what is asked, `original` what it came from.
 
-    unchanged: the operator ran and the text is the same (it is asked and counted).
-    not_perturbable: no perturbed text exists (it is not asked, and counted).
+    The new example may have another expression, image, target and other candidates; its boxes are in
+    pixels of its own image. `frame` says where a box of the original image lies in the new one.
+
+    unchanged: the operator ran and neither text nor image differ (it is asked and counted).
+    not_perturbable: no perturbed question exists (it is not asked, and counted).
+    part: which of an operator's labelled sub-conditions this is, such as `jpeg-3`; "" where it has none.
+    placebo: a sub-condition that the others are compared with, left out of the operator's own Δ.
     """
 
     example: Example
@@ -116,23 +130,55 @@ class Perturbed:
     status: Status
     reason: str = ""
     trace: Mapping[str, Json] = field(default_factory=dict)
+    expectation: Expectation = "drop"
+    frame: BoxMap = SAME_FRAME
+    part: str = ""
+    placebo: bool = False
 
 
 class Operator(Protocol):
-    """A perturbation of the expression. Pure: depends on example and generator alone."""
+    """A perturbation of the question. Pure: depends on example and generator alone.
+
+    What an operator may have besides, each read with `getattr` where it matters:
+    `repeat` (bool): the same request is asked again, past the store.
+    `or_none` (bool): its question and the original beside it allow the answer "none".
+    `perturb_parts`: it asks an example in labelled sub-conditions; see `Parted`.
+    `with_data`: it needs the data set; see `NeedsData`.
+    """
 
     @property
     def draws(self) -> int:
-        """How many independent perturbations of one example are asked (1 unless it is random)."""
+        """How many independent perturbations of one example are asked (1 unless it is random).
+
+        0 for a `Parted` operator: as many as an example has sub-conditions.
+        """
 
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
-        """Keeps the id, the image and the target."""
+        """Keeps the id."""
 
     def perturb_many(self, items: Iterable[tuple[Example, random.Random]]) -> Iterator[Perturbed]:
         """As `perturb`, in the same order, for a whole stream: parsers and LLMs work in batches."""
 
     def identity(self) -> Mapping[str, Json]:
         """What determines the texts besides example and generator: class, fields, versions. JSON."""
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """An operator that asks one example in several labelled ways, which may differ by example."""
+
+    def perturb_parts(
+        self, items: Iterable[tuple[Example, random.Random]]
+    ) -> Iterator[tuple[Perturbed, ...]]:
+        """All sub-conditions of each example, in the same order; at least one, if only to say why none."""
+
+
+@runtime_checkable
+class NeedsData(Protocol):
+    """An operator that draws on other examples than the one that it changes."""
+
+    def with_data(self, data: Data) -> Operator:
+        """The same operator with the data at hand; reads nothing of it yet."""
 
 
 # ── asking ──────────────────────────────────────────────────────────────────────────────────────
@@ -253,9 +299,13 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoBox:
-    """An answer without a box. A backend failure is not an answer and never becomes a NoBox."""
+    """An answer without a box. A backend failure is not an answer and never becomes a NoBox.
 
-    kind: Literal["empty", "unparsable", "refused", "truncated"]
+    none: the answer says that nothing matches, to a prompt that allows it; without such a prompt the
+    same words are `empty`, `unparsable` or `refused`.
+    """
+
+    kind: Literal["empty", "unparsable", "refused", "truncated", "none"]
     reason: str = ""
 
 
@@ -334,13 +384,16 @@ class Resize(Protocol):
 
 # ── results ─────────────────────────────────────────────────────────────────────────────────────
 
-Outcome = Literal["box", "empty", "unparsable", "refused", "truncated", "missing", "not_perturbable"]
+Outcome = Literal["box", "empty", "unparsable", "refused", "truncated", "missing", "not_perturbable", "none"]
 """missing: the model never answered (excluded and counted). The NoBox kinds score IoU 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One scored answer: a line of predictions.jsonl. Boxes in pixels of the original image."""
+    """One scored answer: a line of predictions.jsonl. Boxes in pixels of the image that was asked about,
+
+    which is the original one unless `picture` says otherwise.
+    """
 
     example_id: str
     image_key: str
@@ -370,6 +423,17 @@ class Record:
     split: str | None = None
     attributes: Mapping[str, Json] = field(default_factory=dict)
     trace: Mapping[str, Json] = field(default_factory=dict)
+    expectation: Expectation = "drop"
+    part: str = ""
+    placebo: bool = False
+    frame: BoxMap = SAME_FRAME
+    """From the original image to the one that was asked about, whose pixels the boxes are in."""
+    original_target: Box | None = None
+    """Where the original's referent lies in the image that was asked about, if that is not the target."""
+    picture: Mapping[str, Json] = field(default_factory=dict)
+    """How the image that was asked about is made: `edits`, and the key `of` another image; or empty."""
+    or_none: bool = False
+    """Whether the prompt allowed the answer "none"."""
     image_digest: str = ""
     """Start of the SHA-256 of the image's content, which tells images apart whatever they are called."""
 
@@ -422,6 +486,22 @@ METRICS: tuple[str, ...] = ("acc50", "acc75", "acc90", "macc")
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """One number of the understanding profile, such as the consistency under `mirror`, with its interval.
+
+    expectation: of the questions that it is about. part: the sub-condition that it is of; "" for all of
+    them. chance: what blind choice among the candidates gives, where that is known. The definitions are in
+    docs/understanding.md.
+    """
+
+    name: str
+    expectation: Expectation
+    estimate: Estimate
+    part: str = ""
+    chance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """The same comparison on a part of the examples, such as distractors 4–6."""
 
@@ -450,6 +530,8 @@ class Comparison:
     counts: Mapping[str, Mapping[str, int]]
     """Arm ("original", "perturbed") → outcome, note or status → how many."""
     slices: Sequence[Slice] = ()
+    scores: tuple[Score, ...] = ()
+    """Beyond accuracy, as the operator's expectation defines them."""
     warnings: tuple[str, ...] = ()
     variant: str = ""
     """What else tells this cell from others beside it, such as `seed 1`; empty where nothing does."""

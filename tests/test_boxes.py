@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools import mask as coco
 
-from refadv_ablate.boxes import Box, iou, iou_matrix, iou_pairs
+from refadv_ablate.boxes import Box, BoxMap, iou, iou_matrix, iou_pairs
 
 numbers = st.floats(-50, 1500, allow_nan=False).map(lambda v: round(v, 2))
 boxes = st.tuples(numbers, numbers, st.floats(0.5, 700), st.floats(0.5, 700)).map(lambda v: Box.from_xywh(*v))
@@ -56,3 +56,25 @@ def test_inside_allows_a_tolerance():
     assert Box(0, 0, 640, 480).inside((640, 480))
     assert not Box(0, 0, 640.4, 480).inside((640, 480))
     assert Box(0, 0, 640.4, 480).inside((640, 480), tolerance=0.5)
+
+
+offsets = st.floats(-500, 500, allow_nan=False)
+factors = st.one_of(st.floats(0.2, 4), st.floats(-4, -0.2))
+maps = st.builds(BoxMap, factors, factors, offsets, offsets)
+
+
+@given(maps, maps, offsets, offsets, st.floats(1, 300), st.floats(1, 300))
+def test_a_map_of_boxes_goes_both_ways_and_composes(
+    a: BoxMap, b: BoxMap, x: float, y: float, w: float, h: float
+) -> None:
+    box = Box(x, y, x + w, y + h)
+    assert a.inverse()(a(box)).as_list() == pytest.approx(box.as_list(), abs=1e-6)
+    assert a.then(b)(box).as_list() == pytest.approx(b(a(box)).as_list(), abs=1e-6)
+    other = Box(x + w / 3, y - h / 4, x + 2 * w, y + h)
+    assert iou(a(box), a(other)) == pytest.approx(iou(box, other), abs=1e-9), "IoU is the same in any frame"
+
+
+def test_a_map_of_boxes_refuses_what_is_none() -> None:
+    for values in [(0, 1, 0, 0), (1, 1, float("nan"), 0)]:
+        with pytest.raises(ValueError, match="box map"):
+            BoxMap(*values)

@@ -16,8 +16,8 @@ from typing import Any
 from refadv_ablate.errors import UserError
 from refadv_ablate.running import perturbed_texts
 from refadv_ablate.storage.jsonl import write_jsonl
-from refadv_ablate.storage.records import perturbed_from_json, perturbed_to_json
-from refadv_ablate.types import Example, Json, Operator, Perturbed
+from refadv_ablate.storage.records import perturbed_to_json
+from refadv_ablate.types import Data, Example, Json, Operator, Perturbed
 
 Draw = tuple[str, int, Perturbed]
 """Operator label, number of the draw (from 0), the text."""
@@ -26,8 +26,8 @@ Draw = tuple[str, int, Perturbed]
 def materialise(data: Iterable[Example], operators: Mapping[str, Operator], seed: int) -> Iterator[Draw]:
     """Every text of every operator, operator by operator, in the order of the data."""
     for label, operator in operators.items():
-        for index, perturbed in enumerate(perturbed_texts.perturb_all(data, label, operator, seed)):
-            yield label, index % operator.draws, perturbed
+        for found in perturbed_texts.perturb_each(data, label, operator, seed):
+            yield from ((label, draw, perturbed) for draw, perturbed in enumerate(found))
 
 
 def row(label: str, draw: int, perturbed: Perturbed) -> dict[str, Json]:
@@ -98,7 +98,7 @@ def run(cfg: Any) -> int:
     settings = Settings.of(config)
     own = config["command"]
     data = assets.build(config["data"], "data")
-    operators: dict[str, Operator] = assets.build(config["perturb"], "perturb")
+    operators = perturbed_texts.with_data(assets.build(config["perturb"], "perturb"), data)
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
     target, show, overwrite = own["to"], own["show"], own["overwrite"]
@@ -116,16 +116,18 @@ def run(cfg: Any) -> int:
         )
         perturbed_texts.ensure(cached, stream, label, operator, settings.seed)
         path = _named(Path(target), label, len(operators))
-        _print(write(_read(cached, stream(), label, operator.draws), label, path, show, overwrite))
+        found = _read(cached, data, stream(), label, operator.draws)
+        _print(write(found, label, path, show, overwrite))
     return 0
 
 
-def _read(path: Path, examples: Iterable[Example], label: str, draws: int) -> Iterator[Draw]:
+def _read(path: Path, data: Data, examples: Iterable[Example], label: str, draws: int) -> Iterator[Draw]:
     """The texts that a run has kept, one draw after another."""
-    lines = perturbed_texts.read(path)()
+    lines = perturbed_texts.Stream(perturbed_texts.read(path)(), label)
+    images = perturbed_texts.OtherImages(data)
     for example in examples:
-        for draw in range(draws):
-            yield label, draw, perturbed_from_json(next(lines), example)
+        for draw, perturbed in enumerate(lines.of(example, draws, images)):
+            yield label, draw, perturbed
 
 
 def _named(path: Path, label: str, operators: int) -> Path:

@@ -11,7 +11,7 @@ from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running import perturbed_texts as texts
-from refadv_ablate.running.plan import Plan
+from refadv_ablate.running.plan import Plan, traits
 from refadv_ablate.running.reading import Reader
 from refadv_ablate.running.run import run as ask_all
 from refadv_ablate.statistics import calibration, hard_cases
@@ -119,8 +119,7 @@ def measure(
         model=subject.model,
         style=subject.style,
         texts={label: _reader(rows[label]) for label in operators},
-        draws={label: operator.draws for label, operator in operators.items()},
-        repeats=frozenset(label for label, o in operators.items() if getattr(o, "repeat", False)),
+        **traits(operators),
         durable=False,
     )
     arms = {label: Arm() for label in (ORIGINAL, *operators)}

@@ -42,6 +42,8 @@ class Style:
     candidates: where Set-of-Marks takes its boxes from; None asks for a box.
     max_new_tokens: at least this many, for styles that ask the model to reason in its answer.
     suffix: added to the name; a protocol sets it.
+    or_none: the prompt allows the answer "none", in the family's own words: `direct.none.txt` beside
+    `direct.txt`, and `follow_up.none.txt` beside `follow_up.txt`.
     """
 
     style: str
@@ -50,6 +52,7 @@ class Style:
     candidates: Candidates | None = None
     max_new_tokens: int | None = None
     suffix: str = ""
+    or_none: bool = False
 
     @property
     def name(self) -> str:
@@ -59,6 +62,7 @@ class Style:
             Path(self.file).stem if self.file else "",
             "" if source == "data" else str(source),
             self.suffix,
+            "or_none" if self.or_none else "",
         )
         return "-".join([self.style, *filter(None, more)])
 
@@ -73,18 +77,26 @@ class Style:
                     f"{nearest(self.style, spec.prompts)}; or give a text of your own as prompt.file=…"
                 )
             path = shipped(spec.prompts[self.style])
-        text, system = _templates(path, int(time.monotonic()))
+        text, system = _templates(path, int(time.monotonic()), self.or_none)
         return text, spec.system if system is None else system
 
     def fingerprint(self, spec: ModelSpec) -> str:
         """A hash of every text and setting that this style sends: part of what identifies a result."""
         _templates.cache_clear()
         candidates = self.candidates.identity() if self.candidates else None
-        return digest(self.style, self.texts(spec), self.follow_up_text(), candidates, self.max_new_tokens)
+        further = ["or_none"] if self.or_none else []
+        told = (self.style, self.texts(spec), self.follow_up_text(), candidates, self.max_new_tokens)
+        return digest(*told, *further)
 
     def follow_up_text(self) -> str:
         """What the further turn says."""
-        return read_text(shipped(self.follow_up))
+        path = shipped(self.follow_up)
+        return read_text(allowing_none(path) if self.or_none else path)
+
+
+def allowing_none(path: Path) -> Path:
+    """The text beside a prompt file that says the same and allows the answer "none"."""
+    return path.with_suffix(".none.txt")
 
 
 def shipped(name: str) -> Path:
@@ -95,12 +107,19 @@ def shipped(name: str) -> Path:
 
 
 @lru_cache(maxsize=64)
-def _templates(path: Path, _second: int) -> tuple[str, str | None]:
+def _templates(path: Path, _second: int, or_none: bool) -> tuple[str, str | None]:
     """User's and system's text; looked for at most once a second, since a run asks for them at every turn."""
+    system = path.with_suffix(".system.txt")
+    if or_none:
+        path = allowing_none(path)
+        if not path.is_file():
+            raise UserError(
+                f"this needs a prompt that allows the answer none, and there is no {path}: write the text of "
+                f"{path.name.replace('.none', '')} there, and how to answer when nothing matches"
+            )
     text = read_text(path)
     if PLACEHOLDER not in text:
         raise UserError(f"the prompt file {path} lacks {PLACEHOLDER}, where the expression goes; add it")
-    system = path.with_suffix(".system.txt")
     return text, read_text(system) if system.is_file() else None
 
 
@@ -119,6 +138,7 @@ def build(
     """The request for one perturbed example. Raises UserError for a style the model lacks.
 
     `options` holds what else changes the answer: `template_options`, `thinking`, the image's encoding.
+    `options["or_none"]` says that the prompt allows the answer "none".
     `options["marks"]` holds the candidate boxes of Set-of-Marks, pixels of the original image, in the
     order of their numbers.
     """
@@ -129,6 +149,8 @@ def build(
         options["template_options"] = dict(spec.template_options)
     if spec.thinking is not None:
         options["thinking"] = spec.thinking
+    if style.or_none:
+        options["or_none"] = True
     image = _image(spec, style, perturbed, options)
     expression = perturbed.example.expression
     text = text.replace(PLACEHOLDER, expression.lower() if spec.lowercase else expression)
@@ -173,8 +195,9 @@ def follow_up(request: Request, reply: Reply, text: str | Style) -> Request:
     said = reply.text.strip() or "(no answer)"
     if re.search(r"<think>(?!.*</think>)", said, re.DOTALL):
         said += "\n</think>"  # else chat templates take all that follows for more of the trace
-    wanted = text.follow_up_text() if isinstance(text, Style) else text
-    further = (Message("assistant", (said,)), Message("user", (wanted,)))
+    if isinstance(text, Style):
+        text = replace(text, or_none=bool(request.options.get("or_none"))).follow_up_text()
+    further = (Message("assistant", (said,)), Message("user", (text,)))
     return replace(request, messages=(*request.messages, *further))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,10 @@ def cells_of(parts: Parts) -> list[Cell]:
     ]
     cells = []
     for label, operator in parts.operators.items():
-        key = digest(shared, label, operator.identity(), operator.draws)
+        told: list[Json] = [operator.identity(), operator.draws]
+        if getattr(operator, "or_none", False):
+            told.append(replace(parts.style, or_none=True).fingerprint(parts.spec))
+        key = digest(shared, label, *told)
         names = (parts.spec.name, parts.data.name, parts.style.name, label)
         folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
         cells.append(Cell(label, key, folder))

@@ -15,6 +15,7 @@ from refadv_ablate.running.loaded_model import model_of
 from refadv_ablate.running.measure import plan_of, texts_of
 from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.reading import Reader
+from refadv_ablate.running.record import as_original
 from refadv_ablate.running.run import run
 from refadv_ablate.storage.answers import open_store
 from refadv_ablate.types import Json, Model, Reading, Record, Reply, Request
@@ -67,7 +68,7 @@ def _records(parts: Parts, model: Silent) -> Iterator[Record]:
     files = texts_of(parts, parts.operators)
     plan = plan_of(parts, model, parts.operators, files)
     with open_store(parts.settings.store) as store:
-        yield from run(plan, store, Reader(plan, _Unwatched()))
+        yield from map(as_original, run(plan, store, Reader(plan, _Unwatched())))
 
 
 class _Unwatched:

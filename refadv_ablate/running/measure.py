@@ -7,10 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
 
 from refadv_ablate import __version__
 from refadv_ablate.errors import UserError
@@ -20,16 +19,18 @@ from refadv_ablate.running import perturbed_texts as texts
 from refadv_ablate.running.cells import Cell, told_apart_by
 from refadv_ablate.running.loaded_model import model_of
 from refadv_ablate.running.parts import Parts
-from refadv_ablate.running.plan import Plan, examples
+from refadv_ablate.running.plan import Plan, examples, traits
 from refadv_ablate.running.progress import Display
 from refadv_ablate.running.reading import Reader, added
+from refadv_ablate.running.record import as_original
 from refadv_ablate.running.run import run
 from refadv_ablate.running.sweep import State
 from refadv_ablate.statistics import comparison as stats
+from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.storage.answers import open_store
 from refadv_ablate.storage.jsonl import atomic, to_line
 from refadv_ablate.storage.records import record_to_json
-from refadv_ablate.types import ORIGINAL, Comparison, Example, Model, Operator, Request, Usage
+from refadv_ablate.types import Comparison, Example, Model, Operator, Record, Request, Usage
 
 
 def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
@@ -44,21 +45,23 @@ def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, 
     for cell in cells:
         shutil.copyfile(files[cell.label], cell.folder / "texts.jsonl")
     plan = plan_of(parts, model, operators, files)
-    label, path = next(iter(files.items()))
-    n_examples = texts.count(path) // plan.draws[label]
+    counts = {label: texts.count(path) for label, path in files.items()}
+    n_examples = next(iter(counts.values()))[0]
     if n_examples == 0:
         raise UserError(
             f"data {parts.data.name} has no examples; check data.path, data.split and data.exclude"
         )
     _refuse_nothing_to_ask(parts, files)
-    total = n_examples * (1 + sum(plan.draws.values()))
+    total = n_examples * len(plan.originals()) + sum(lines for _, lines in counts.values())
     started = time.monotonic()
     title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
     with open_store(parts.settings.store) as store, Display(total, title, parts.settings.progress) as display:
         reader = Reader(plan, display)
-        arms = _write(run(plan, store, reader), cells)
+        arms = _write(plan, run(plan, store, reader), cells)
     seconds = time.monotonic() - started
-    return {cell.label: _compare(parts, cell, arms, n_examples, reader, seconds) for cell in cells}
+    return {
+        cell.label: _compare(parts, cell, arms[cell.label], n_examples, reader, seconds) for cell in cells
+    }
 
 
 def _refuse_nothing_to_ask(parts: Parts, files: Mapping[str, Path]) -> None:
@@ -84,10 +87,7 @@ def plan_of(parts: Parts, model: Model, operators: Mapping[str, Operator], files
         model=model,
         style=parts.style,
         texts={label: texts.read(path) for label, path in files.items()},
-        draws={label: operator.draws for label, operator in operators.items()},
-        repeats=frozenset(
-            label for label, operator in operators.items() if getattr(operator, "repeat", False)
-        ),
+        **traits(operators),
         limit=parts.settings.limit,
         retry=parts.settings.retry == "format",
         notice={"chance_acc50": partial(_chance, model), "candidate_recall": som.recalled},
@@ -120,27 +120,41 @@ def _chance(model: Model, request: Request) -> float | None:
     return candidate_chance(example) if example.candidates else None
 
 
-def _write(found: Iterator[Any], cells: Sequence[Cell]) -> dict[str, Arm]:
-    """Sends each record to its arm and to the predictions of each cell that it belongs to."""
-    arms = {ORIGINAL: Arm(), **{cell.label: Arm() for cell in cells}}
+@dataclass
+class _Arms:
+    """What the numbers of one cell are made of, and which original condition is its own."""
+
+    condition: str
+    original: Arm
+    perturbed: Arm = field(default_factory=Arm)
+    answers: Answers = field(default_factory=Answers)
+
+
+def _write(plan: Plan, found: Iterator[Record], cells: Sequence[Cell]) -> dict[str, _Arms]:
+    """Sends each record to the arms and the predictions of each cell that it belongs to."""
+    originals = {condition: Arm() for condition in plan.originals()}
+    conditions = {cell.label: plan.original_of(cell.label) for cell in cells}
+    arms = {label: _Arms(condition, originals[condition]) for label, condition in conditions.items()}
     with ExitStack() as stack:
-        sinks: dict[str, list[IO[bytes]]] = {}
-        for cell in cells:
-            file = stack.enter_context(atomic(cell.folder / "predictions.jsonl"))
-            sinks[cell.label] = [file]
-            sinks.setdefault(ORIGINAL, []).append(file)
+        files = {c.label: stack.enter_context(atomic(c.folder / "predictions.jsonl")) for c in cells}
         for record in found:
-            arms[record.condition].add(record)
-            line = (to_line(record_to_json(record)) + "\n").encode()
-            for sink in sinks[record.condition]:
-                sink.write(line)
+            if record.condition in originals:
+                originals[record.condition].add(record)
+            elif not record.placebo:
+                arms[record.condition].perturbed.add(record)
+            told = as_original(record)
+            line = (to_line(record_to_json(told)) + "\n").encode()
+            for label, each in arms.items():
+                if record.condition in (label, each.condition):
+                    each.answers.add(told)
+                    files[label].write(line)
     return arms
 
 
 def _compare(
-    parts: Parts, cell: Cell, arms: Mapping[str, Arm], planned: int, reader: Reader, seconds: float
+    parts: Parts, cell: Cell, arms: _Arms, planned: int, reader: Reader, seconds: float
 ) -> tuple[Comparison, State, str]:
-    original, perturbed = arms[ORIGINAL], arms[cell.label]
+    original, perturbed = arms.original, arms.perturbed
     comparison = stats.compare(
         original,
         perturbed,
@@ -157,7 +171,7 @@ def _compare(
     frame = [
         text
         for condition, found in reader.warnings().items()
-        if condition in (ORIGINAL, cell.label)
+        if condition in (arms.condition, cell.label)
         for text in found
     ]
     excluded = getattr(parts.data, "excluded", {})
@@ -170,10 +184,10 @@ def _compare(
     state: State = "incomplete" if missing / asked > parts.settings.max_missing else "done"
     reason = ""
     if missing:
-        first = reader.lost.get(ORIGINAL) or reader.lost.get(cell.label, "")
+        first = reader.lost.get(arms.condition) or reader.lost.get(cell.label, "")
         then = "the same command asks them again" if state == "incomplete" else "max_missing allows that"
         reason = f"{missing} of {asked} answers are missing ({first}); {then}"
-    used = added(reader.usage.get(ORIGINAL, Usage()), reader.usage.get(cell.label, Usage()))
+    used = added(reader.usage.get(arms.condition, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,
         "input_tokens": used.input_tokens,
@@ -189,4 +203,7 @@ def _compare(
     warnings = (*parts.notes, *frame, *left_out, *comparison.warnings)
     if state == "incomplete":
         warnings = (f"INCOMPLETE: {reason}", *warnings)
-    return replace(comparison, warnings=warnings, details=details), state, reason
+    if refusals := arms.answers.refusals():
+        details["not_applicable"] = refusals
+    told = replace(comparison, scores=arms.answers.scores(), warnings=warnings, details=details)
+    return told, state, reason

@@ -15,6 +15,7 @@ from refadv_ablate import assets
 from refadv_ablate.errors import UserError
 from refadv_ablate.masking import learn
 from refadv_ablate.prompting import prompts, protocol
+from refadv_ablate.running.perturbed_texts import with_data
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.types import Data, ModelSpec, Operator
 
@@ -50,7 +51,8 @@ def parts_of(config: Any) -> Parts:
     operators = assets.build(whole.get("perturb") or {}, "perturb")
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
-    return Parts(whole, settings, assets.build(whole["data"], "data"), operators, spec, style, engine, notes)
+    data = assets.build(whole["data"], "data")
+    return Parts(whole, settings, data, with_data(operators, data), spec, style, engine, notes)
 
 
 def refuse_secrets(config: Any, where: str = "") -> None:

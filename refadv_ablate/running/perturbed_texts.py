@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
+from refadv_ablate.changes import Images
+from refadv_ablate.errors import FieldError, UserError
 from refadv_ablate.running.ask import batched
 from refadv_ablate.running.sweep import slugify
 from refadv_ablate.seeding import digest, generator
 from refadv_ablate.storage.jsonl import read_jsonl, to_line
-from refadv_ablate.storage.records import perturbed_to_json
-from refadv_ablate.types import Example, Json, Operator, Perturbed
+from refadv_ablate.storage.records import perturbed_from_json, perturbed_to_json
+from refadv_ablate.types import Data, Example, ImageRef, Json, NeedsData, Operator, Parted, Perturbed
 
 BATCH = 256
 """Examples perturbed at once; bounds memory, and what parsers and LLMs work on together."""
@@ -31,11 +33,31 @@ def perturb_all(
     examples: Iterable[Example], label: str, operator: Operator, seed: int
 ) -> Iterator[Perturbed]:
     """Every draw of every example, in order; depends on each example, the operator and the seed alone."""
-    return operator.perturb_many(
+    return chain.from_iterable(perturb_each(examples, label, operator, seed))
+
+
+def perturb_each(
+    examples: Iterable[Example], label: str, operator: Operator, seed: int
+) -> Iterator[Sequence[Perturbed]]:
+    """As `perturb_all`, example by example."""
+    if isinstance(operator, Parted):
+        return operator.perturb_parts(
+            (example, generator(seed, example.id, label, 0)) for example in examples
+        )
+    found = operator.perturb_many(
         (example, generator(seed, example.id, label, draw))
         for example in examples
         for draw in range(operator.draws)
     )
+    return batched(found, operator.draws)
+
+
+def with_data(operators: Mapping[str, Operator], data: Data) -> dict[str, Operator]:
+    """The same operators, those that draw on other examples with the data at hand."""
+    return {
+        label: operator.with_data(data) if isinstance(operator, NeedsData) else operator
+        for label, operator in operators.items()
+    }
 
 
 def texts_path(
@@ -110,8 +132,8 @@ class _Part:
     @classmethod
     def opened(cls, path: Path, operator: Operator, stack: ExitStack) -> _Part:
         part = path.with_suffix(".part")
-        done = _complete_lines(part) // operator.draws
-        length = _length_of(part, done * operator.draws)
+        done, lines = _complete_examples(part, operator.draws)
+        length = _length_of(part, lines)
         file = stack.enter_context(part.open("r+b" if part.exists() else "wb"))
         file.truncate(length)
         file.seek(length)
@@ -136,26 +158,89 @@ def read(path: Path) -> Callable[[], Iterator[Mapping[str, Json]]]:
     return lambda: read_jsonl(path)
 
 
-def count(path: Path) -> int:
-    """How many lines the file has."""
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
+class Stream:
+    """The texts of one operator, which follow the order of the data."""
+
+    def __init__(self, lines: Iterator[Mapping[str, Json]], label: str) -> None:
+        self.lines, self.label = lines, label
+        self.ahead = next(lines, None)
+
+    def of(self, example: Example, draws: int, images: Images) -> Iterator[Perturbed]:
+        """The example's texts; UserError where the next ones are of another."""
+        found = 0
+        while found < (draws or 1) or (not draws and self.ahead and self.ahead.get("id") == example.id):
+            yield self._next(example, images)
+            found += 1
+
+    def _next(self, example: Example, images: Images) -> Perturbed:
+        try:
+            if self.ahead is not None:
+                perturbed = perturbed_from_json(self.ahead, example, images)
+                self.ahead = next(self.lines, None)
+                return perturbed
+            reason = f"there is none for {example.id!r}"
+        except FieldError as error:
+            reason = str(error)
+        raise UserError(
+            f"the texts of {self.label} were made for other examples than the data has now ({reason}): "
+            "images or rows came or went since; give another out=, or delete the file of these texts under "
+            "out/texts"
+        )
 
 
-def _complete_lines(part: Path) -> int:
+@dataclass
+class OtherImages:
+    """Image key → image; the data are gone through once, when the first one is wanted."""
+
+    data: Data
+    _known: dict[str, ImageRef] | None = field(default=None, init=False, repr=False)
+
+    def __call__(self, key: str) -> ImageRef:
+        """Raises FieldError for a key that the data lack."""
+        if self._known is None:
+            self._known = {}
+            for example in self.data:
+                self._known.setdefault(example.image.key, example.image)
+        try:
+            return self._known[key]
+        except KeyError as error:
+            raise FieldError(f"the data have no image {key!r}") from error
+
+
+def count(path: Path) -> tuple[int, int]:
+    """How many examples and how many lines the file has."""
+    examples = lines = 0
+    last: Json = None
+    for row in read_jsonl(path):
+        lines += 1
+        examples += row.get("id") != last
+        last = row.get("id")
+    return examples, lines
+
+
+def _complete_examples(part: Path, draws: int) -> tuple[int, int]:
+    """Examples of which the file has every text, and their lines.
+
+    Where an example has as many texts as it gives (draws 0), the last one may lack some and isn't counted.
+    """
+    ids = list(_complete_ids(part))
+    if draws:
+        return len(ids) // draws, len(ids) // draws * draws
+    whole = [each for each in ids if each != ids[-1]]
+    return len(set(whole)), len(whole)
+
+
+def _complete_ids(part: Path) -> Iterator[Json]:
     if not part.exists():
-        return 0
-    count = 0
+        return
     with part.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                break
+                return
             try:
-                json.loads(line)
+                yield json.loads(line).get("id")
             except ValueError:
-                break
-            count += 1
-    return count
+                return
 
 
 def _length_of(part: Path, lines: int) -> int:

@@ -7,21 +7,23 @@ engine's shared preprocessing can be used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from refadv_ablate.errors import ImageUnreadable, UserError
+from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.ask import Keys
-from refadv_ablate.storage.jsonl import FieldError
-from refadv_ablate.storage.records import perturbed_from_json
+from refadv_ablate.running.perturbed_texts import OtherImages, Stream
 from refadv_ablate.types import (
     EMPTY,
     ORIGINAL,
+    ORIGINAL_OR_NONE,
     Data,
     Example,
     Json,
     Model,
     ModelSpec,
+    Operator,
     Perturbed,
     Request,
 )
@@ -38,8 +40,11 @@ class Plan:
     texts: Mapping[str, Callable[[], Iterator[Mapping[str, Json]]]]
     """Operator label → its perturbed texts, each draw of each example in the order of the data."""
     draws: Mapping[str, int]
+    """Operator label → texts of one example; 0: as many as there are."""
     repeats: frozenset[str] = frozenset()
     """Labels of no-op arms, asked past the store."""
+    or_none: frozenset[str] = frozenset()
+    """Labels whose question allows the answer "none", as does the original that they are compared with."""
     limit: int | None = None
     retry: bool = False
     """One further turn that asks for the box alone, after an answer without a readable box."""
@@ -49,6 +54,23 @@ class Plan:
     """Name → a fact of an original request, such as the chance level; averaged where it is known."""
     about: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     """Labels kept beside stored answers."""
+
+    def original_of(self, label: str) -> str:
+        """The original condition that an operator is compared with."""
+        return ORIGINAL_OR_NONE if label in self.or_none else ORIGINAL
+
+    def originals(self) -> tuple[str, ...]:
+        """Those that the operators of this plan need, in the order in which they are asked."""
+        return tuple(sorted({self.original_of(label) for label in self.texts}))
+
+
+def traits(operators: Mapping[str, Operator]) -> dict[str, Any]:
+    """What a plan needs to know of its operators: `draws`, `repeats` and `or_none`."""
+    return {
+        "draws": {label: operator.draws for label, operator in operators.items()},
+        "repeats": frozenset(label for label, o in operators.items() if getattr(o, "repeat", False)),
+        "or_none": frozenset(label for label, o in operators.items() if getattr(o, "or_none", False)),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +96,25 @@ def examples(data: Data, limit: int | None) -> Iterator[Example]:
 
 def planned(plan: Plan, keys: Keys) -> Iterator[Planned]:
     """Every answer that is wanted, example by example: the original, then each operator's draws."""
-    streams = {label: read() for label, read in plan.texts.items()}
+    streams = {label: Stream(read(), label) for label, read in plan.texts.items()}
+    images, originals = OtherImages(plan.data), plan.originals()
     for example in examples(plan.data, plan.limit):
-        yield _planned(plan, keys, Perturbed(example, example, "unchanged"), ORIGINAL, 0)
+        for condition in originals:
+            yield _planned(plan, keys, Perturbed(example, example, "unchanged"), condition, 0)
         for label, stream in streams.items():
-            for draw in range(plan.draws[label]):
-                yield _planned(plan, keys, _perturbed(stream, label, example), label, draw)
-
-
-def _perturbed(stream: Iterator[Mapping[str, Json]], label: str, example: Example) -> Perturbed:
-    """The next text, for this example; UserError where the texts are of other examples."""
-    try:
-        line = next(stream, None)
-        if line is not None:
-            return perturbed_from_json(line, example)
-        reason = f"there is none for {example.id!r}"
-    except FieldError as error:
-        reason = str(error)
-    raise UserError(
-        f"the texts of {label} were made for other examples than the data has now ({reason}): images or rows "
-        "came or went since; give another out=, or delete the file of these texts under out/texts"
-    )
+            for draw, perturbed in enumerate(stream.of(example, plan.draws[label], images)):
+                yield _planned(plan, keys, perturbed, label, draw)
 
 
 def _planned(plan: Plan, keys: Keys, perturbed: Perturbed, condition: str, draw: int) -> Planned:
     if perturbed.status == "not_perturbable":
         return Planned(condition, draw, perturbed)
     repeat = draw + 1 if condition in plan.repeats else 0
+    style = plan.style
+    if condition == ORIGINAL_OR_NONE or condition in plan.or_none:
+        style = replace(style, or_none=True)
     try:
-        request = prompts.build(plan.spec, plan.style, perturbed, condition, draw, repeat)
+        request = prompts.build(plan.spec, style, perturbed, condition, draw, repeat)
         return Planned(condition, draw, perturbed, request, keys(request))
     except ImageUnreadable as error:  # this example's alone: the others are asked
         return Planned(condition, draw, perturbed, unaskable=str(error))

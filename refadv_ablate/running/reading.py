@@ -8,9 +8,10 @@ from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.parsing import dialects
 from refadv_ablate.parsing.frames import ENOUGH, FrameCheck
+from refadv_ablate.parsing.rejection import with_none
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.plan import Plan, Planned
-from refadv_ablate.types import ORIGINAL, ImageRef, NoBox, Reading, Record, Reply, Request, Seen, Usage
+from refadv_ablate.types import ImageRef, NoBox, Reading, Record, Reply, Request, Seen, Usage
 
 
 class Watch(Protocol):
@@ -48,6 +49,8 @@ class Reader:
             return known[1]
         dialect, frame = prompts.reading(self.plan.spec, self.plan.style, request)
         found = dialects.read(reply, dialect, frame, self.seen(request, reply))
+        if request.options.get("or_none"):
+            found = with_none(found, reply)
         if not self.plan.durable:
             self._known[id(reply)] = (reply, found)
         return found
@@ -105,7 +108,7 @@ class Reader:
         if record.outcome in ("missing", "not_perturbable"):
             reasons = self.lost if record.outcome == "missing" else self.refused
             reasons.setdefault(record.condition, f"example {record.example_id}: {record.reason}")
-        if planned.condition == ORIGINAL and planned.request is not None:
+        if planned.condition == self.plan.originals()[0] and planned.request is not None:
             for name, fact in self.plan.notice.items():
                 value = fact(planned.request)
                 if value is not None:

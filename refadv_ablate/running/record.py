@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from refadv_ablate.boxes import Box, Size
+from refadv_ablate import changes
+from refadv_ablate.boxes import SAME_FRAME, Box, Size
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.running.plan import Planned
 from refadv_ablate.running.reading import Reader, added, score_of
-from refadv_ablate.types import Example, Record, Reply, Request, Usage
+from refadv_ablate.types import (
+    ORIGINAL,
+    ORIGINAL_OR_NONE,
+    Example,
+    Record,
+    Reply,
+    Request,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +41,35 @@ def record(
 
     A second turn that was never answered leaves the answer missing, not wrong: the next run asks it.
     """
-    example, request = planned.perturbed.example, planned.request
+    perturbed, request = planned.perturbed, planned.request
+    example, original = perturbed.example, perturbed.original
+    before = original.target if perturbed.frame is SAME_FRAME else perturbed.frame(original.target)
     blank = Record(
         example_id=example.id,
-        image_key=example.image.key,
+        image_key=original.image.key,
         condition=planned.condition,
         draw=planned.draw,
-        status=planned.perturbed.status,
+        status=perturbed.status,
         expression=example.expression,
-        original_expression=planned.perturbed.original.expression,
+        original_expression=original.expression,
         target=example.target,
         outcome="not_perturbable",
-        reason=planned.perturbed.reason,
+        reason=perturbed.reason,
         category=example.category,
         distractors=example.distractors,
         negation=example.negation,
         source=example.source,
         split=example.split,
         attributes=example.attributes,
-        trace=planned.perturbed.trace,
-        image_digest=reader.content(example.image),
+        trace=perturbed.trace,
+        image_digest=reader.content(original.image),
+        expectation=perturbed.expectation,
+        part=perturbed.part,
+        placebo=perturbed.placebo,
+        frame=perturbed.frame,
+        original_target=before if before != example.target else None,
+        picture=changes.picture(perturbed),
+        or_none=bool(request and request.options.get("or_none")),
     )
     if planned.unaskable:
         return replace(blank, outcome="missing", reason=planned.unaskable, size=_size(example))
@@ -71,6 +89,11 @@ def _size(example: Example) -> Size:
         return example.image.size()
     except ImageUnreadable:
         return 0, 0
+
+
+def as_original(record: Record) -> Record:
+    """The record as a cell has it: there is one original condition, whichever question it was asked with."""
+    return replace(record, condition=ORIGINAL) if record.condition == ORIGINAL_OR_NONE else record
 
 
 def _answered(

@@ -19,9 +19,9 @@ from typing import TypeVar
 
 from sqlalchemy.engine import make_url
 
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import FieldError, UserError
 from refadv_ablate.storage.database import Database, Row, damaged, resolve
-from refadv_ablate.storage.jsonl import FieldError, to_line
+from refadv_ablate.storage.jsonl import to_line
 from refadv_ablate.storage.records import reply_from_json, reply_to_json, unstorable
 from refadv_ablate.types import EMPTY, Json, Reply
 

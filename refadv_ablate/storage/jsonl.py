@@ -19,14 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import FieldError, UserError, shown
 from refadv_ablate.types import Json
 
 T = TypeVar("T")
-
-
-class FieldError(ValueError):
-    """A value that isn't what its place needs; says which, and becomes a UserError with file and line."""
 
 
 # ── JSON ↔ text ─────────────────────────────────────────────────────────────────────────────────
@@ -182,9 +178,3 @@ def read_json(path: Path | str) -> dict[str, Json]:
     if not isinstance(tree, dict):
         raise UserError(f"{path} needs one JSON object, it holds {shown(tree)}")
     return tree
-
-
-def shown(value: Json) -> str:
-    """A value as an error sentence shows it, cut to 60 characters."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

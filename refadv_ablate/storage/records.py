@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
-from refadv_ablate.boxes import Box
-from refadv_ablate.errors import UserError
+from refadv_ablate import changes
+from refadv_ablate.boxes import SAME_FRAME, Box
+from refadv_ablate.errors import FieldError, UserError, shown
 from refadv_ablate.storage.jsonl import (
-    FieldError,
     read_each,
     read_json,
     read_jsonl,
-    shown,
     to_line,
     write_json,
     write_jsonl,
@@ -30,6 +29,7 @@ from refadv_ablate.types import (
     Perturbed,
     Record,
     Reply,
+    Score,
     Slice,
     Status,
     Usage,
@@ -50,7 +50,7 @@ def record_to_json(r: Record) -> dict[str, Json]:
     """A line of predictions.jsonl; keys are the fields, boxes are [x1, y1, x2, y2]."""
     # Spelt out: dataclasses.asdict copies deeply and takes several times as long.
     predicted = r.predicted
-    return {
+    line = {
         "example_id": r.example_id,
         "image_key": r.image_key,
         "condition": r.condition,
@@ -80,6 +80,21 @@ def record_to_json(r: Record) -> dict[str, Json]:
         "trace": r.trace,
         "image_digest": r.image_digest,
     }
+    return line | _beyond_the_text(r)
+
+
+def _beyond_the_text(r: Record) -> dict[str, Json]:
+    """What an operator changed besides the text; nothing of it for those that change the text alone."""
+    found = {
+        "expectation": r.expectation if r.expectation != "drop" else None,
+        "part": r.part or None,
+        "placebo": r.placebo or None,
+        "frame": r.frame.as_list() if r.frame is not SAME_FRAME and r.frame != SAME_FRAME else None,
+        "original_target": r.original_target.as_list() if r.original_target is not None else None,
+        "picture": r.picture or None,
+        "or_none": r.or_none or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def record_from_json(d: Mapping[str, Json]) -> Record:
@@ -113,6 +128,13 @@ def record_from_json(d: Mapping[str, Json]) -> Record:
         attributes=_mapping(d, "attributes", EMPTY) or EMPTY,
         trace=_mapping(d, "trace", EMPTY) or EMPTY,
         image_digest=_text(d, "image_digest", ""),
+        expectation=changes.expectation(d),
+        part=_text(d, "part", ""),
+        placebo=bool(d.get("placebo", False)),
+        frame=SAME_FRAME if d.get("frame") is None else changes.map_from_json(d["frame"], "frame"),
+        original_target=None if d.get("original_target") is None else _box(d, "original_target"),
+        picture=_mapping(d, "picture", EMPTY) or EMPTY,
+        or_none=bool(d.get("or_none", False)),
     )
 
 
@@ -164,29 +186,37 @@ def perturbed_to_json(p: Perturbed) -> dict[str, Json]:
     """A line of a file of perturbed texts: what a person reads and may edit."""
     return {
         "id": p.example.id,
-        "image": p.example.image.key,
+        "image": p.original.image.key,
         "original": p.original.expression,
         "expression": p.example.expression,
         "status": p.status,
         "reason": p.reason,
         "trace": p.trace,
+        **changes.to_json(p),
     }
 
 
-def perturbed_from_json(d: Mapping[str, Json], original: Example) -> Perturbed:
-    """The line applied to the example that it names. Raises FieldError where it belongs to another."""
+def perturbed_from_json(
+    d: Mapping[str, Json], original: Example, images: changes.Images | None = None
+) -> Perturbed:
+    """The line applied to the example that it names. Raises FieldError where it belongs to another.
+
+    `images` finds another image of the data, for operators that ask about one.
+    """
     if _text(d, "id") != original.id:
         raise FieldError(f"'id' is {d['id']!r}, but the example is {original.id!r}")
     if "original" in d and d["original"] != original.expression:
         raise FieldError(
             f"'original' of {original.id!r} is {d['original']!r}, but the data say {original.expression!r}"
         )
+    example, told = changes.applied(d, original, images)
     return Perturbed(
-        example=original.saying(_text(d, "expression")),
+        example=example.saying(_text(d, "expression")),
         original=original,
         status=cast("Status", _one_of(d, "status", _STATUSES)),
         reason=_text(d, "reason", ""),
         trace=_mapping(d, "trace", EMPTY) or EMPTY,
+        **told,
     )
 
 
@@ -204,6 +234,7 @@ def comparison_to_json(c: Comparison) -> dict[str, Json]:
         "parsed_only": _deltas_to_json(c.parsed_only),
         "counts": {arm: dict(counts) for arm, counts in c.counts.items()},
         "slices": [{"by": s.by, "label": s.label, "deltas": _deltas_to_json(s.deltas)} for s in c.slices],
+        **({"scores": [_score_to_json(s) for s in c.scores]} if c.scores else {}),
         "warnings": list(c.warnings),
         "variant": c.variant,
         "details": c.details,
@@ -227,9 +258,25 @@ def comparison_from_json(d: Mapping[str, Json]) -> Comparison:
             Slice(_text(s, "by"), _text(s, "label"), _deltas_from_json(_mapping(s, "deltas")))
             for s in d.get("slices") or ()
         ),
+        scores=tuple(_score_from_json(s) for s in d.get("scores") or ()),
         warnings=_texts(d, "warnings"),
         variant=_text(d, "variant", ""),
         details=_mapping(d, "details", EMPTY) or EMPTY,
+    )
+
+
+def _score_to_json(s: Score) -> dict[str, Json]:
+    told = {"name": s.name, "expectation": s.expectation, "part": s.part, "chance": s.chance}
+    return told | {"estimate": _estimate_to_json(s.estimate)}
+
+
+def _score_from_json(d: Mapping[str, Json]) -> Score:
+    return Score(
+        name=_text(d, "name"),
+        expectation=changes.expectation(d),
+        estimate=_estimate_from_json(_mapping(d, "estimate")),
+        part=_text(d, "part", ""),
+        chance=_number(d, "chance"),
     )
 
 
@@ -369,13 +416,7 @@ def _mapping(
 
 
 def _box(d: Mapping[str, Json], name: str) -> Box:
-    value = d.get(name)
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 4:
-        raise FieldError(f"{name!r} needs [x1, y1, x2, y2], not {shown(value)}")
-    try:
-        return Box(*value)
-    except (TypeError, ValueError) as error:
-        raise FieldError(f"{name!r} is no box: {error}") from error
+    return changes.box_from_json(d.get(name), name)
 
 
 def _size(value: Json, name: str) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from refadv_ablate import assets
 from refadv_ablate.seeding import generator
-from refadv_ablate.types import Example, Operator, Perturbed
+from refadv_ablate.types import Example, Operator, Parted, Perturbed
 from tests.perturbations.conftest import EXPRESSIONS
 from tests.scripted import example
 
@@ -26,6 +26,8 @@ NEEDS_REWRITER = {n for n in PERTURB if "${rewriter}" in (CONF / "perturb" / f"{
 CASES = [
     (name, rewriter) for name in PERTURB for rewriter in (REWRITERS if name in NEEDS_REWRITER else ["spacy"])
 ]
+PICTURES = {"blank", "mirror", "mirror_keep"}
+"""Operators that change more than the text."""
 Make = Callable[[str, str], Operator]
 
 
@@ -59,8 +61,8 @@ def rng(e: Example, draw: int = 0) -> random.Random:
     return generator(0, e.id, "label", draw)
 
 
-def key(p: Perturbed) -> tuple[str, str, str, str]:
-    return p.example.id, p.example.expression, p.status, p.reason
+def key(p: Perturbed) -> tuple[str, ...]:
+    return p.example.id, p.example.expression, p.status, p.reason, p.example.image.digest()
 
 
 @pytest.mark.parametrize(("name", "rewriter"), CASES)
@@ -82,8 +84,10 @@ def test_it_keeps_everything_but_the_text(name: str, rewriter: str, make: Make) 
     data = examples(name)
     for e, p in zip(data, make(name, rewriter).perturb_many((e, rng(e)) for e in data), strict=True):
         assert p.original is e
-        assert p.example.saying(e.expression) == e, "id, image, target and all else are kept"
-        assert (p.status == "changed") == (p.example.expression != e.expression)
+        assert p.example.id == e.id
+        if name not in PICTURES:
+            assert p.example.saying(e.expression) == e, "id, image, target and all else are kept"
+            assert (p.status == "changed") == (p.example.expression != e.expression)
         assert p.status != "changed" or p.example.expression.strip(), "an empty text is never asked"
         assert p.status != "not_perturbable" or p.reason
         json.dumps(dict(p.trace))
@@ -97,7 +101,7 @@ def test_its_identity_is_stable_json_without_secrets(
     first, second = make(name, rewriter).identity(), make(name, rewriter).identity()
     assert json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
     assert "sk-very-secret" not in json.dumps(first)
-    assert make(name, rewriter).draws >= 1
+    assert make(name, rewriter).draws >= (0 if isinstance(make(name, rewriter), Parted) else 1)
 
 
 @pytest.mark.parametrize("name", [n for n in PERTURB if n not in {"file"}])
@@ -109,7 +113,7 @@ def test_any_text_at_all_is_taken(name: str, make: Make) -> None:
     def check(text: str) -> None:
         e = example(1).saying(text)
         p = operator.perturb(e, rng(e))
-        assert p.example.saying(text) == e
+        assert name in PICTURES or p.example.saying(text) == e
         assert operator.perturb(e, rng(e)) == p
 
     check()

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refadv_ablate.boxes import Box
+from refadv_ablate.boxes import Box, BoxMap
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage import records
 from refadv_ablate.storage.jsonl import to_line
@@ -28,6 +28,7 @@ from refadv_ablate.types import (
     Perturbed,
     Record,
     Reply,
+    Score,
     Slice,
     Usage,
 )
@@ -126,9 +127,31 @@ def test_a_comparison_reads_back_equal(tmp_path: Path) -> None:
     assert "refcoco+ 中" in (tmp_path / "summary.json").read_text(encoding="utf-8")
 
 
+BEYOND = {
+    "expectation": "directional",
+    "part": "jpeg-3",
+    "placebo": True,
+    "frame": BoxMap.mirror(640),
+    "original_target": Box(1, 2, 3, 4),
+    "picture": {"edits": [{"edit": "mirror"}]},
+    "or_none": True,
+}
+
+
 def test_every_field_is_written() -> None:
-    for value, to_json in [(record(), records.record_to_json), (comparison(), records.comparison_to_json)]:
+    scores = (Score("hit", "invariant", Estimate(0.5, 0.4, 0.6, 40, 20), "jpeg-3", 0.25),)
+    for value, to_json in [
+        (record(**BEYOND), records.record_to_json),
+        (comparison(scores=scores), records.comparison_to_json),
+    ]:
         assert set(to_json(value)) == set(type(value).__dataclass_fields__)
+    assert (
+        records.comparison_from_json(records.comparison_to_json(comparison(scores=scores))).scores == scores
+    )
+    assert not BEYOND.keys() & records.record_to_json(record()).keys(), "text operators keep their lines"
+    assert records.record_from_json(json.loads(to_line(records.record_to_json(record(**BEYOND))))) == record(
+        **BEYOND
+    )
     assert set(records.reply_to_json(Reply("x"))) == set(Reply.__dataclass_fields__)
     delta = records.comparison_to_json(comparison())["deltas"]["acc50"]
     assert set(delta) == set(Delta.__dataclass_fields__)
@@ -142,6 +165,9 @@ def test_a_reply_reads_back_equal() -> None:
 
 class _Picture:
     key = "a.jpg"
+
+    def size(self) -> tuple[int, int]:
+        return 8, 6
 
 
 def test_a_perturbed_text_reads_back_on_its_own_example_only() -> None:

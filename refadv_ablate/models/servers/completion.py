@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from refadv_ablate.errors import shown
 from refadv_ablate.models.servers.budget import cost
-from refadv_ablate.storage.jsonl import shown
 from refadv_ablate.types import Json, Price, Reply, Usage
 
 Finish = Literal["stop", "length", "refused"]

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.data.forms.quoting import cells_of, is_quoted
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import FieldError, UserError, shown
 from refadv_ablate.parsing.scoring import score
 from refadv_ablate.report.loading.rows import Row, disagreeing
-from refadv_ablate.storage.jsonl import FieldError, read_each, shown
+from refadv_ablate.storage.jsonl import read_each
 from refadv_ablate.types import ORIGINAL, Json, Outcome, Record
 
 REQUIRED = ("row_idx", "normal_caption", "gt_bbox_xyxy", "pred_box_xyxy_first")

@@ -1,0 +1,64 @@
+"""The picture changed: what a model finds in another one, and whether it follows when things move."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from perturbations import sides
+from perturbations.base import Single, pictured, refused
+from refadv_ablate import edits
+from refadv_ablate.errors import UserError
+from refadv_ablate.types import Example, Perturbed
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror(Single):
+    """Left and right of the picture change places; box x → width − x.
+
+    words=swap: left and right change places in the expression too, so that the same object is meant: a
+    model that connects words with sides is right as often as before. words=keep: the expression stays, so
+    that one with left or right means another object, if any; without such words it means the same one.
+
+    Not perturbable: expressions in which left or right may not be a side of the picture ("right next to",
+    "left behind", "his left hand"), and those about legible things, which a mirror makes illegible.
+    """
+
+    words: Literal["swap", "keep"] = "swap"
+
+    def perturb(self, example: Example, rng: random.Random) -> Perturbed:
+        """The trace says whether the expression names a side."""
+        text = example.expression
+        if problem := sides.why_not(text):
+            return refused(example, problem)
+        sided = sides.sided(text)
+        new = sides.swapped(text) if self.words == "swap" else text
+        directional = sided and self.words == "keep"
+        return pictured(
+            example,
+            [edits.Mirror()],
+            {"sided": sided},
+            expectation="directional" if directional else "invariant",
+            text=new,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Blank(Single):
+    """A picture of the same size that shows nothing, gray or noise, and the expression as it is.
+
+    What is still hit was found by language and priors alone: where referents use to lie, how large they
+    use to be. The image-only counterpart is `fixed` (Cirik et al. 2018 probe both sides).
+    """
+
+    ink: Literal["gray", "noise"] = "gray"
+
+    def __post_init__(self) -> None:
+        if self.ink not in ("gray", "noise"):
+            raise UserError(f"perturb.blank.ink={self.ink!r}: choose gray or noise.")
+
+    def perturb(self, example: Example, rng: random.Random) -> Perturbed:
+        """Boxes stay where they are: there is nothing else to compare an answer with."""
+        seed = rng.getrandbits(32) if self.ink == "noise" else 0
+        return pictured(example, [edits.Blank(self.ink, seed)], expectation="drop")

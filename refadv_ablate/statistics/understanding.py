@@ -1,0 +1,280 @@
+"""What a model uses: scores of the answers to changed questions, by what each operator expects.
+
+Every score is a mean over examples answered in the conditions that it needs, draws and sub-conditions of
+one example averaged first, with an interval clustered by image. docs/understanding.md defines each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refadv_ablate.boxes import Box, Floats, iou_pairs
+from refadv_ablate.parsing.scoring import NOT_SCORED, Mask
+from refadv_ablate.statistics.estimates import difference, fraction
+from refadv_ablate.types import ORIGINAL, Estimate, Expectation, Record, Score
+
+HIT = 0.5
+"""IoU from which two boxes are taken for the same object."""
+EXPECTATIONS: tuple[Expectation, ...] = get_args(Expectation)
+
+
+@dataclass
+class Answers:
+    """The answers of one operator and of the originals beside it, in columns; takes records in any order."""
+
+    _original: _Column = field(default_factory=lambda: _Column())
+    _changed: _Column = field(default_factory=lambda: _Column())
+    _refused: Counter[str] = field(default_factory=Counter)
+    _parts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        """One record; those without an answer are left out of the scores."""
+        if record.outcome == "not_perturbable":
+            self._refused[record.reason] += 1
+        if record.outcome in NOT_SCORED:
+            return
+        if record.condition == ORIGINAL:
+            self._original.add(record, 0)
+        else:
+            self._changed.add(record, self._parts.setdefault(record.part, len(self._parts)))
+
+    def refusals(self) -> dict[str, int]:
+        """Why examples could not be changed, and how many of each, the commonest first."""
+        return dict(self._refused.most_common())
+
+    def scores(self) -> tuple[Score, ...]:
+        """All scores; each part's own after those over all parts, in the order in which parts came."""
+        rows = _joined(self._original, self._changed)
+        if not len(rows.example):
+            return ()
+        names = [name for name in self._parts if name]
+        found: list[Score] = []
+        for code, expectation in enumerate(EXPECTATIONS):
+            own = rows.where(rows.expectation == code)
+            found += _scores(own.where(~own.placebo), expectation, "")
+            for name in names:
+                found += _scores(own.where(own.part == self._parts[name]), expectation, name)
+        necessity = _necessity(rows)
+        return (*found, *([Score("necessity", "drop", necessity)] if necessity.n else []))
+
+
+@dataclass
+class _Column:
+    """Records as numbers; boxes are NaN where there is none."""
+
+    example: array[int] = field(default_factory=lambda: array("Q"))
+    image: array[int] = field(default_factory=lambda: array("Q"))
+    codes: array[int] = field(default_factory=lambda: array("l"))
+    """Part, expectation, placebo, whether the target is another object, whether the answer is "none"."""
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    """IoU, chance, the box of the answer, that of the original's referent, the map (14 a record)."""
+
+    def add(self, record: Record, part: int) -> None:
+        self.example.append(_hash(record.example_id))
+        self.image.append(_hash(record.image_key))
+        flags = (record.placebo, record.original_target is not None, record.outcome == "none")
+        self.codes.extend((part, EXPECTATIONS.index(record.expectation), *map(int, flags)))
+        self.numbers.extend((record.iou or 0.0, _chance(record)))
+        self.numbers.extend(_corners(record.predicted))
+        self.numbers.extend(_corners(record.original_target or record.target))
+        self.numbers.extend(record.frame.as_list())
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+_NOWHERE = [np.nan] * 4
+
+
+def _corners(box: Box | None) -> list[float]:
+    return _NOWHERE if box is None else box.as_list()
+
+
+def _chance(record: Record) -> float:
+    """1/m: blind choice among what the text fits, as the operator counted them, else among the category."""
+    matching = record.trace.get("matching")
+    if isinstance(matching, int) and matching > 0:
+        return 1 / matching
+    return np.nan if record.distractors is None else 1 / (record.distractors + 1)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Answers to changed questions, each beside the answer to its original; sorted by example."""
+
+    example: NDArray[np.uint64]
+    image: NDArray[np.uint64]
+    part: NDArray[np.int64]
+    expectation: NDArray[np.int64]
+    placebo: Mask
+    elsewhere: Mask
+    """The target is another object than the original's referent."""
+    hit: Floats
+    chance: Floats
+    none: Floats
+    box: Floats
+    referent: Floats
+    was_hit: Floats
+    was_none: Floats
+    was_box: Floats
+    """The original answer, in the frame of the changed question."""
+    was_chance: Floats
+
+    def where(self, rows: Mask) -> _Rows:
+        return _Rows(**{name: values[rows] for name, values in vars(self).items()})
+
+
+def _joined(original: _Column, changed: _Column) -> _Rows:
+    before, after = _arrays(original), _arrays(changed)
+    known, places = np.unique(before["example"], return_index=True)
+    if not len(known):
+        after = {name: values[:0] for name, values in after.items()}
+        known, places = np.zeros(1, np.uint64), np.zeros(0, np.intp)
+    at = np.minimum(np.searchsorted(known, after["example"]), len(known) - 1)
+    paired = np.flatnonzero(known[at] == after["example"]) if len(places) else np.zeros(0, np.intp)
+    # the order of the answers must not show in the last digit
+    order = paired[np.lexsort((after["iou"][paired], after["part"][paired], after["example"][paired]))]
+    now = {name: values[order] for name, values in after.items()}
+    then = {name: values[places[at[order]]] if len(places) else values[:0] for name, values in before.items()}
+    return _Rows(
+        example=now["example"],
+        image=then["image"],
+        part=now["part"],
+        expectation=now["expectation"],
+        placebo=now["placebo"] == 1,
+        elsewhere=now["elsewhere"] == 1,
+        hit=(now["iou"] >= HIT).astype(float),
+        chance=now["chance"],
+        none=now["none"].astype(float),
+        box=now["box"],
+        referent=now["referent"],
+        was_hit=(then["iou"] >= HIT).astype(float),
+        was_none=then["none"].astype(float),
+        was_box=_mapped(then["box"], now["frame"]),
+        was_chance=then["chance"],
+    )
+
+
+def _arrays(column: _Column) -> dict[str, NDArray[Any]]:
+    codes = np.array(column.codes, np.int64).reshape(-1, 5)
+    numbers = np.array(column.numbers, np.float64).reshape(-1, 14)
+    return {
+        "example": np.array(column.example, np.uint64),
+        "image": np.array(column.image, np.uint64),
+        "part": codes[:, 0],
+        "expectation": codes[:, 1],
+        "placebo": codes[:, 2],
+        "elsewhere": codes[:, 3],
+        "none": codes[:, 4],
+        "iou": numbers[:, 0],
+        "chance": numbers[:, 1],
+        "box": numbers[:, 2:6],
+        "referent": numbers[:, 6:10],
+        "frame": numbers[:, 10:14],
+    }
+
+
+def _mapped(boxes: Floats, frames: Floats) -> Floats:
+    """Row-wise `BoxMap` of x1 y1 x2 y2 by across, down, dx, dy."""
+    across, down, dx, dy = frames.T
+    xs = np.sort(np.stack([across * boxes[:, 0] + dx, across * boxes[:, 2] + dx]), axis=0)
+    ys = np.sort(np.stack([down * boxes[:, 1] + dy, down * boxes[:, 3] + dy]), axis=0)
+    return np.stack([xs[0], ys[0], xs[1], ys[1]], axis=1)
+
+
+# ── the scores ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _scores(rows: _Rows, expectation: Expectation, part: str) -> Iterator[Score]:
+    """Those that an expectation defines, over these rows."""
+    if len(rows.example):
+        for name, values, chance in _values(rows, expectation):
+            keep = ~np.isnan(values)
+            estimate = _mean(rows, values, difference if name in SIGNED else fraction)
+            expected = chance[keep & ~np.isnan(chance)]
+            known = len(expected) > 0 and len(expected) == keep.sum()
+            yield Score(name, expectation, estimate, part, float(expected.mean()) if known else None)
+
+
+SIGNED = frozenset({"youden", "excess", "necessity"})
+"""Scores that may be below 0."""
+
+
+def _values(rows: _Rows, expectation: Expectation) -> Iterator[tuple[str, Floats, Floats]]:
+    """Name, value of each answer (NaN: it doesn't count) and chance of each answer (NaN: unknown)."""
+    unknown = np.full(len(rows.example), np.nan)
+    right = np.where(rows.was_hit == 1, 1.0, np.nan)
+    on_old = (iou_pairs(rows.box, rows.referent) >= HIT).astype(float)
+    if expectation == "reject":
+        yield "rejects", rows.none, unknown
+        yield "false_rejects", rows.was_none, unknown
+        yield "youden", rows.none - rows.was_none, np.zeros(len(unknown))
+        yield "prior", on_old, unknown
+        return
+    known = rows.elsewhere if expectation == "directional" else np.ones(len(unknown), bool)
+    hit = np.where(known, rows.hit, np.nan)
+    yield "hit", hit, rows.chance
+    yield "excess", hit - rows.chance, np.zeros(len(unknown))
+    if expectation == "directional":
+        yield "pair", hit * rows.was_hit, rows.chance * rows.was_chance
+    else:
+        same = (iou_pairs(rows.box, rows.was_box) >= HIT).astype(float)
+        yield "consistent", np.where(np.isnan(rows.was_box[:, 0]), np.nan, same), unknown
+        worst = _worst(rows, same)
+        if worst is not None:
+            yield "worst", worst, unknown
+    yield "sticks", on_old * right, unknown
+
+
+def _worst(rows: _Rows, same: Floats) -> Floats | None:
+    """Per answer, whether all answers to the example are consistent; None where examples have only one."""
+    _, codes, counts = np.unique(rows.example, return_inverse=True, return_counts=True)
+    if not np.any(counts > 1):
+        return None
+    least = np.ones(len(counts))
+    np.minimum.at(least, codes, same)
+    return np.where(np.isnan(rows.was_box[:, 0]), np.nan, least[codes])
+
+
+def _mean(rows: _Rows, values: Floats, estimate: Callable[[Floats, NDArray[Any]], Estimate]) -> Estimate:
+    """Over examples: the values of each are averaged first; NaN doesn't count."""
+    keep = ~np.isnan(values)
+    if not keep.any():
+        return Estimate(None, None, None, 0, 0, note="no example that it is defined for")
+    example, first, codes = np.unique(rows.example[keep], return_index=True, return_inverse=True)
+    means = np.bincount(codes, weights=values[keep], minlength=len(example)) / np.bincount(codes)
+    return estimate(np.round(means, 12), rows.image[keep][first])
+
+
+def _necessity(rows: _Rows) -> Estimate:
+    """Drop under the sub-condition less drop under its placebo, on examples that were asked both ways."""
+    both = np.intersect1d(rows.example[rows.placebo], rows.example[~rows.placebo])
+    if not len(both):
+        return Estimate(None, None, None, 0, 0, note="no placebo")
+    inside = rows.where(np.isin(rows.example, both))
+    signed = np.where(inside.placebo, inside.hit, -inside.hit)
+    share = _shares(inside)
+    return _mean(inside, signed * share, difference)
+
+
+def _shares(rows: _Rows) -> Floats:
+    """Weights that turn a mean over an example's answers into the difference of its two means."""
+    keys = rows.example * np.uint64(2) + rows.placebo.astype(np.uint64)
+    _, code, count = np.unique(keys, return_inverse=True, return_counts=True)
+    _, whole, total = np.unique(rows.example, return_inverse=True, return_counts=True)
+    shares: Floats = total[whole] / count[code]
+    return shares
+
+
+def score_of(scores: tuple[Score, ...], name: str, part: str = "") -> Score | None:
+    """The first score of that name and part."""
+    return next((s for s in scores if (s.name, s.part) == (name, part)), None)
