@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,27 @@ def test_a_mistake_with_escape_codes_commands_no_terminal(capsys: pytest.Capture
     assert main(["perturb=bow", "\x1b[2Jx"]) == 2
     said = capsys.readouterr().err
     assert "\x1b" not in said and "\\x1b[2J" in said
+
+
+STOPPED_TWICE = """
+import os, signal, sys, time
+from refadv_ablate import cli
+
+def stopped(words):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    finally:
+        time.sleep(float(sys.argv[1]))  # putting things in order, while the second signal comes
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+
+cli._dispatch = stopped
+sys.exit(cli.main(["x=1"]))
+"""
+
+
+@pytest.mark.parametrize("later", ["0", "1.2"])
+def test_a_second_signal_has_the_status_of_the_first(later: str) -> None:
+    done = subprocess.run([sys.executable, "-c", STOPPED_TWICE, later], capture_output=True, text=True)
+    assert done.returncode == 130 and "Traceback" not in done.stderr
