@@ -70,8 +70,8 @@ class OpenAI:
                 f"concurrency={self.concurrency} and max_concurrency={self.max_concurrency} need "
                 "1 ≤ concurrency ≤ max_concurrency ≤ 900"
             )
-        if not self.url.startswith(("http://", "https://")):
-            raise UserError(f"base_url={self.url!r} needs http:// or https:// before it: http://{self.url}")
+        if (url := self._address()) and not url.startswith(("http://", "https://")):
+            raise UserError(f"base_url={url!r} needs http:// or https:// before it: http://{url}")
         if self.option("image_format", "png") not in {"png", "jpeg"}:
             raise UserError(f"image_format={self.option('image_format', 'png')!r} is neither png nor jpeg")
         self.budget = Budget(self.spec.price, self.budget_usd, self.first_input_tokens)
@@ -136,13 +136,16 @@ class OpenAI:
     @property
     def url(self) -> str:
         """Where the server is. Raises UserError where nobody said."""
-        url = str(self.option("base_url", os.environ.get("OPENAI_BASE_URL") or ""))
+        url = self._address()
         if not url:
             raise UserError(
                 f"backend=openai needs the address of a server for {self.spec.name}: "
                 "give backend.base_url=http://HOST:PORT/v1"
             )
         return url
+
+    def _address(self) -> str:
+        return str(self.option("base_url", os.environ.get("OPENAI_BASE_URL") or ""))
 
     def option(self, name: str, default: Json) -> Any:
         """An engine option: as given here, else as the model's YAML has it, else the default."""

@@ -386,7 +386,7 @@ def test_a_rest_until_a_date_is_honoured_like_seconds() -> None:
 def test_open_weights_are_sent_to_nobody_who_was_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-vendor")
     with pytest.raises(UserError, match=r"needs the address of a server for some: give backend\.base_url="):
-        OpenAI(spec=spec())
+        list(OpenAI(spec=spec()).answer([ask(0)]))
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     assert OpenAI(spec=spec()).url == "http://127.0.0.1:9/v1"
 
