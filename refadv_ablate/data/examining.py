@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from refadv_ablate.boxes import Box, Quad, Size
 from refadv_ablate.data.conventions import SLACK, Convention, numbers
+from refadv_ablate.data.expressions import unusable, visible
 from refadv_ablate.data.forms.instances import Annotated, InstanceIndex
 from refadv_ablate.data.forms.rows import Kind, Row, shown
 from refadv_ablate.data.images import AbsentImage, BytesImage, FileImage
@@ -161,8 +162,10 @@ class Examiner:
     def _check_text(self, row: Row) -> None:
         if row.targets < 0:
             raise _WrongRowError("no_expressions", "the record has no expressions at all")
-        if not row.expression.strip():
+        if not visible(row.expression):
             raise _WrongRowError("empty_expression", "the expression is empty")
+        if wrong := unusable(row.expression):
+            raise _WrongRowError("broken_expression", wrong)
 
     def _box(self, row: Row, image: ImageRef) -> Box:
         if row.targets == 0:
@@ -249,7 +252,7 @@ class Examiner:
         return example, finding
 
     def _repeated(self, example: Example) -> Finding | None:
-        said = hashlib.blake2b(f"{example.image.key}\0{example.expression}".encode(), digest_size=12).digest()
+        said = hashlib.blake2b(_bytes(f"{example.image.key}\0{example.expression}"), digest_size=12).digest()
         first = self._said.setdefault(said, example.id)
         if first == example.id and self._ids[example.id] == 1:
             return None
@@ -267,8 +270,12 @@ def content_id(key: str, expression: str, box: Box) -> str:
     Forms differ in the last bits of x + width; values with two decimals never lie near the rounding edge.
     """
     corners = ",".join(str(math.floor(value + 0.4951)) for value in box.as_list())
-    content = hashlib.sha256(f"{key}\0{expression}\0{corners}".encode()).hexdigest()
+    content = hashlib.sha256(_bytes(f"{key}\0{expression}\0{corners}")).hexdigest()
     return f"{key.rpartition('.')[0] or key}-{content[:10]}"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _load(image: ImageRef) -> str:

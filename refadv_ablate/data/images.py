@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import stat
 import struct
 import threading
 import zlib
@@ -54,7 +55,15 @@ def below(root: Path, name: str, follow_links: bool = False) -> Path:
             f"image path {name!r} leads out of the image root {root}; mend the annotation file "
             "or set data.image_root"
         )
-    if not follow_links and not path.resolve().is_relative_to(base.resolve()):
+    try:
+        inside = follow_links or path.resolve().is_relative_to(base.resolve())
+        path.stat()
+    except FileNotFoundError:
+        return path
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long or of no encoding
+        cause = getattr(error, "strerror", None) or "no possible file name"
+        raise ImageUnreadable(f"image {name[:80]!r} can't be looked up ({cause}); mend the file") from error
+    if not inside:
         raise ImageUnreadable(
             f"image {name!r} is a link that leads out of the image root {root}; "
             "data.follow_links=true allows it"
@@ -204,11 +213,12 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _to_8_bit(samples: np.ndarray, mode: str) -> np.ndarray:
-    """Full range to 0…255: 65535 for integer modes above 255, 1.0 for floats up to 1, else as they are."""
+    """Full range to 0…255: of 10, 12 or 16 bits for integers above 255, of 1.0 for floats up to 1."""
     values = np.nan_to_num(samples.astype(np.float64), nan=0.0)
     top = float(values.max(initial=0.0))
-    if mode.startswith("I;16") or (mode == "I" and top > 255):
-        values = values / 257.0
+    if mode.startswith("I") and top > 255:
+        # cameras and scanners put 10 and 12 bits into 16: read as 16 bits they would be black
+        values = values * (255.0 / next(full for full in (1023, 4095, max(65535, top)) if top <= full))
     elif mode == "F" and top <= 1.0:
         values = values * 255.0
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
@@ -257,6 +267,8 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
         raise ImageUnreadable(
             f"image {path} is missing ({error.strerror}); set data.image_root to the folder with the images"
         ) from error
+    if not stat.S_ISREG(status.st_mode):  # a pipe would be waited on for ever
+        raise ImageUnreadable(f"image {path} is no file; mend the annotation file")
     return path, status.st_mtime_ns, status.st_size
 
 

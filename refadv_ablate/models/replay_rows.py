@@ -128,7 +128,7 @@ class Index:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             row = json.loads(text) if self.header is None else None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(
                 f"{where} is not {'JSON' if self.header is None else 'UTF-8'} ({error})"
             ) from None

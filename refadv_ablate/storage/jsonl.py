@@ -143,6 +143,8 @@ def read_each(path: Path | str, make: Callable[[dict[str, Json]], T]) -> Iterato
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}:{number}: not UTF-8 text: {error.reason}; save the file as UTF-8") from error
+    except RecursionError as error:
+        raise UserError(f"{path}:{number}: the JSON is nested too deeply; mend or remove the line") from error
     except ValueError as error:
         raise UserError(f"{path}:{number}: {error}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -16,6 +16,7 @@ from refadv_ablate.types import Candidate, Json
 
 Kind = Literal[
     "empty_expression",
+    "broken_expression",
     "no_expressions",
     "degenerate_box",
     "outside_image",
