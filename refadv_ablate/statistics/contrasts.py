@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -34,7 +36,7 @@ QUANTITIES: Mapping[Quantity, str] = {
 """What a contrast may be about, and how it is called."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Side:
     """Paired examples of one cell, sorted by example; `chance` is the accuracy of pointing at random."""
 
@@ -49,6 +51,17 @@ class Side:
     def of(cls, name: str, original: Arm, perturbed: Arm, metric: str = "acc50", chance: float = 0.0) -> Side:
         """The examples answered in both arms, draws averaged. Raises UserError for an unknown metric."""
         return cls(name, *paired_values(original, perturbed, metric), chance)
+
+    @cached_property
+    def numbered(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+        """Its distinct images, and the number of each example's."""
+        return np.unique(self.image, return_inverse=True)
+
+    @cached_property
+    def means(self) -> Means:
+        """On its own images; kept, since a side meets many others."""
+        images, codes = self.numbered
+        return _leave_out(self, codes, len(images))
 
     def where(self, rows: NDArray[np.bool_]) -> Side:
         """Some of the examples."""
@@ -85,7 +98,7 @@ def contrast(a: Side, b: Side, quantity: Quantity = "delta", *, paired: bool, wh
     """
     if paired:
         a, b = _common(a, b)
-    means = [_leave_out(side) for side in _on_one_set_of_images(a, b)]
+    means = _on_one_set_of_images(a, b)
     asked = (_statistic(quantity, a.chance), _statistic(quantity, b.chance))
     floors = (_floor(quantity, a.chance), _floor(quantity, b.chance))
     first, second = (_estimate(*each) for each in zip((a, b), means, asked, floors, strict=True))
@@ -154,17 +167,16 @@ def _common(a: Side, b: Side) -> tuple[Side, Side]:
     return a.where(np.isin(a.example, b.example)), b.where(np.isin(b.example, a.example))
 
 
-def _on_one_set_of_images(a: Side, b: Side) -> tuple[tuple[Side, NDArray[np.intp], int], ...]:
-    if a.image is b.image or np.array_equal(a.image, b.image):
-        images, codes = np.unique(a.image, return_inverse=True)
-        return (a, codes, len(images)), (b, codes, len(images))
+def _on_one_set_of_images(a: Side, b: Side) -> tuple[Means, Means]:
+    """An image that only one side has leaves the other as it is when it is left out."""
+    if np.array_equal(a.numbered[0], b.numbered[0]):
+        return a.means, b.means
     images, codes = np.unique(np.concatenate([a.image, b.image]), return_inverse=True)
     n = len(a.image)
-    return (a, codes[:n], len(images)), (b, codes[n:], len(images))
+    return _leave_out(a, codes[:n], len(images)), _leave_out(b, codes[n:], len(images))
 
 
-def _leave_out(placed: tuple[Side, NDArray[np.intp], int]) -> Means:
-    side, codes, images = placed
+def _leave_out(side: Side, codes: NDArray[np.intp], images: int) -> Means:
     n = len(side.example)
     sizes = np.bincount(codes, minlength=images).astype(np.float64)
     rest = np.maximum(n - sizes, 1)
@@ -179,7 +191,7 @@ def _leave_out(placed: tuple[Side, NDArray[np.intp], int]) -> Means:
 
 def _estimate(side: Side, means: Means, statistic: Statistic, floor: float | None) -> Estimate:
     """The quantity on one side; a ratio, whose denominator is what lies above `floor`, by Fieller."""
-    n, images = len(side.example), len(np.unique(side.image))
+    n, images = len(side.example), len(side.numbered[0])
     if not n:
         return Estimate(None, None, None, 0, 0, note="no examples answered in both conditions")
     value = float(statistic(*means.whole))
@@ -251,13 +263,16 @@ class Rank:
     estimate: Estimate
 
 
-def ranks(sides: Sequence[Side], quantity: Quantity = "delta", *, paired: bool) -> list[Rank]:
-    """By the quantity, the highest first; bounds from all pairs, Holm-adjusted (Mogstad et al. 2024).
+def ranks(sides: Sequence[Side], found: Sequence[Contrast]) -> list[Rank]:
+    """By the quantity of the contrasts, the highest first; bounds from all pairs (Mogstad et al. 2024).
+
+    `found`: the contrasts of all pairs of the sides, in the order of `itertools.combinations`; they are
+    Holm-adjusted here, as a family of their own.
 
     A side's place is at best behind all that are surely higher and at worst before all surely lower.
     """
-    pairs = [(i, j) for i in range(len(sides)) for j in range(i + 1, len(sides))]
-    found = holm([contrast(sides[i], sides[j], quantity, paired=paired) for i, j in pairs])
+    pairs = list(combinations(range(len(sides)), 2))
+    found = holm(found)
     higher, lower = [0] * len(sides), [0] * len(sides)
     for (i, j), each in zip(pairs, found, strict=True):
         if each.p_holm is None or each.p_holm >= 0.05 or each.difference.low is None:
@@ -265,8 +280,11 @@ def ranks(sides: Sequence[Side], quantity: Quantity = "delta", *, paired: bool) 
         up, down = (j, i) if (each.difference.value or 0) > 0 else (i, j)
         higher[down] += 1
         lower[up] += 1
-    alone = [contrast(side, side, quantity, paired=True).first for side in sides]
-    known = [e.value if e.value is not None else -math.inf for e in alone]
+    alone: dict[int, Estimate] = {}
+    for (i, j), each in zip(pairs, found, strict=True):
+        alone |= {i: each.first, j: each.second}
+    values = (alone[i].value for i in range(len(sides)))
+    known = [-math.inf if value is None else value for value in values]
     rows = [
         Rank(side.name, 1 + sum(v > known[i] for v in known), 1 + higher[i], len(sides) - lower[i], alone[i])
         for i, side in enumerate(sides)

@@ -199,7 +199,8 @@ def test_ranks_that_the_data_cannot_tell_apart_overlap():
     sides = [
         side(image, before, before & (rng.random(400) > fall), name=f"m{i}") for i, fall in enumerate(falls)
     ]
-    found = {rank.name: (rank.place, rank.low, rank.high) for rank in contrasts.ranks(sides, paired=True)}
+    within = [contrast(a, b, paired=True) for a, b in itertools.combinations(sides, 2)]
+    found = {rank.name: (rank.place, rank.low, rank.high) for rank in contrasts.ranks(sides, within)}
     assert found["m2"] == (3, 3, 3)
     assert {found["m0"][1:], found["m1"][1:]} == {(1, 2)}
 

@@ -46,18 +46,21 @@ def between(
         raise UserError(f"between={kind}: {nearest(kind, KINDS)}")
     sides = _Sides(metric)
     groups = dict(_groups(study, kind, by, sides))
-    found = []
+    found: list[Contrast] = []
+    ranked: dict[str, Sequence[Rank]] = {}
     for quantity in quantities:
-        made = [
-            contrasts.contrast(a, b, quantity, paired=kind not in ("data", "slice"), where=where)
-            for where, members in groups.items()
-            for a, b in combinations(members, 2)
-        ]
+        made: list[Contrast] = []
+        for where, members in groups.items():
+            pairs = combinations(members, 2)
+            paired = kind not in ("data", "slice")
+            within = [contrasts.contrast(a, b, quantity, paired=paired, where=where) for a, b in pairs]
+            if kind == "model" and quantity == "delta":
+                ranked[where] = contrasts.ranks(members, within)
+            made += within
         found += contrasts.holm(made)
     if not found:
         raise UserError(_nothing(study, kind))
-    ranked = {where: contrasts.ranks(members, paired=True) for where, members in groups.items()}
-    return Family(kind, found, ranked if kind == "model" else {})
+    return Family(kind, found, ranked)
 
 
 def every(study: Study) -> Iterator[Family]:
