@@ -15,7 +15,8 @@ from refadv_ablate.report.loading.runs import from_log
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import study
 from refadv_ablate.report.pages import sweep_page
-from refadv_ablate.report.pages.report_page import Content, headlines, html_page
+from refadv_ablate.report.pages.in_short import headlines
+from refadv_ablate.report.pages.report_page import Content, html_page
 from refadv_ablate.storage.records import write_records
 from tests.report.making import NASTY, comparison, delta, records
 

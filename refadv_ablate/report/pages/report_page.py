@@ -5,22 +5,19 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from refadv_ablate.report.figures.inline_svg import inline
+from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.report.pages.gallery import static
+from refadv_ablate.report.pages.in_short import Sentence, in_short
 from refadv_ablate.report.tables.formats import as_html, markdown
 from refadv_ablate.report.tables.formats import escape_markdown as plain
 from refadv_ablate.report.tables.table import Table
-from refadv_ablate.statistics.formatting import interval, operator_name, p_holm, points
-from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.storage.jsonl import atomic
 from refadv_ablate.types import Comparison, Json
-
-MOST_HEADLINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class Content:
     meta: Mapping[str, Json] = field(default_factory=dict)
     galleries: Sequence[tuple[str, str]] = ()
     """(name, relative address)."""
-    said: Sequence[str] = ()
-    """Sentences that come before those of the single cells."""
+    families: Sequence[Family] = ()
+    """Differences between the cells."""
 
 
 def write_pages(folder: Path, content: Content) -> list[Path]:
@@ -61,50 +58,8 @@ def write_pages(folder: Path, content: Content) -> list[Path]:
 # ── what both pages say ─────────────────────────────────────────────────────────────────────────
 
 
-def headline(comparison: Comparison) -> str:
-    """One sentence on the main Δ, without more certainty than there is."""
-    delta = comparison.deltas.get("acc50")
-    who = f"{comparison.model} on {comparison.data}"
-    if delta is None or delta.delta.value is None:
-        return f"{operator_name(comparison)}, {who}: no Δ ({delta.delta.note if delta else 'not computed'})."
-    change, bounds = delta.delta, interval(delta.delta)
-    size = f"Δ {points(change.value or 0, signed=True)} {bounds or '(no interval)'} points"
-    said = verdict(delta)
-    if said in ("unchanged", "none"):
-        return f"{operator_name(comparison)}, {who}: {size}; {change.note or 'no test'}."
-    words = {
-        "falls": "accuracy falls",
-        "rises": "accuracy rises",
-        "too few images": f"too few images to decide ({change.images:,}; p {p_holm(delta)})",
-        "disagree": f"undecided: the interval leaves 0 out, the test doesn't (p {p_holm(delta)})",
-        "not told apart": f"no change that can be told from chance (p {p_holm(delta)}; {ruled_out(delta)})",
-    }
-    return f"{operator_name(comparison)}, {who}: {words[said]}, {size}."
-
-
-def in_short(content: Content) -> list[str]:
-    """What was found, in sentences; of many differences the first few."""
-    more = len(content.said) - MOST_HEADLINES
-    rest = [f"{more} more differences are in the tables."] if more > 0 else []
-    return [*content.said[:MOST_HEADLINES], *rest, *headlines(content.comparisons)]
-
-
-def headlines(comparisons: Sequence[Comparison]) -> list[str]:
-    """A sentence for each, or, of many, how many fell, rose, and did neither."""
-    sentences = [headline(c) for c in comparisons]
-    if len(sentences) <= MOST_HEADLINES:
-        return sentences
-    counts = Counter(verdict(c.deltas["acc50"]) if "acc50" in c.deltas else "none" for c in comparisons)
-    rest = (
-        ("not told apart", f"no change can be told from chance (p ≥ {ALPHA}, Holm)"),
-        ("unchanged", "not one answer changed"),
-        ("too few images", "there are too few images to decide"),
-        ("disagree", "interval and test disagree"),
-        ("none", "there is no Δ or no test"),
-    )
-    others = [f"in {counts[key]} {words}" for key, words in rest if counts[key]]  # type: ignore[index]
-    moved = f"Of {len(sentences)} cells accuracy falls in {counts['falls']}, rises in {counts['rises']}"
-    return ["; ".join([moved, *others]) + "."]
+def _short(content: Content) -> list[Sentence]:
+    return in_short(content.comparisons, content.families, content.galleries)
 
 
 def _facts(meta: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
@@ -137,7 +92,7 @@ def html_page(content: Content) -> str:
     """Self-contained: figures inline, no script, no network."""
     parts = [f"<header><h1><bdi>{_e(content.title)}</bdi></h1>{_command(content)}</header>"]
     if content.comparisons:
-        items = "".join(f"<li><bdi>{_e(text)}</bdi></li>" for text in in_short(content))
+        items = "".join(f"<li><bdi>{_e(each.text)}</bdi>{_link(each.link)}</li>" for each in _short(content))
         first = "".join(_picture(i, p) for i, p in enumerate(content.pictures[:1]))
         parts.append(f"<section><h2>In short</h2><ul class=short>{items}</ul>{first}</section>")
     parts.append(_notices(content))
@@ -149,6 +104,10 @@ def html_page(content: Content) -> str:
     facts = "".join(f"<dt>{_e(key)}</dt><dd><bdi>{_e(text)}</bdi></dd>" for key, text in _facts(content.meta))
     parts.append(_section("How it was done", f"<dl>{facts}</dl>" if facts else ""))
     return page_of(content.title, "".join(parts))
+
+
+def _link(address: str) -> str:
+    return f' <a href="{_e(address)}">examples</a>' if address else ""
 
 
 def _table(table: Table) -> str:
@@ -208,7 +167,10 @@ def markdown_page(content: Content, folder: Path) -> str:
     lines = [f"# {plain(content.title)}", ""]
     if command := content.meta.get("command"):
         lines += ["To do it again:", "", *_indented(str(command)), ""]
-    lines += [f"- {plain(text)}" for text in in_short(content)]
+    lines += [
+        f"- {plain(each.text)}" + (f" [examples](<{each.link}>)" if each.link else "")
+        for each in _short(content)
+    ]
     for title, items in (("Failed", content.failures), ("To mind", content.warnings)):
         if items:
             named = (f"**{plain(cell)}** {plain(text)}" if cell else plain(text) for cell, text in items)

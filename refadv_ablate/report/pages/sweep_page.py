@@ -84,6 +84,7 @@ def from_study(
         warnings=list(_warnings(study)),
         meta={key: value for key, value in (meta or {}).items() if key != "title"},
         galleries=list(_galleries(folder, galleries)),
+        families=families,
     )
     write_json(
         folder / "comparisons.json", {"comparisons": [comparison_to_json(c) for c in study.comparisons]}
