@@ -434,6 +434,8 @@ class Record:
     """How the image that was asked about is made: `edits`, and the key `of` another image; or empty."""
     or_none: bool = False
     """Whether the prompt allowed the answer "none"."""
+    landed: str = ""
+    """Where the answer lies, such as on a distractor of the same category; empty where nobody looked."""
     image_digest: str = ""
     """Start of the SHA-256 of the image's content, which tells images apart whatever they are called."""
 

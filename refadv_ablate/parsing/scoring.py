@@ -280,6 +280,8 @@ def _numbers(record: Record) -> Iterator[tuple[str, float]]:
 def _labels(record: Record) -> Iterator[tuple[str, str]]:
     named = {"source": record.source, "split": record.split, "category": record.category}
     yield from ((name, value) for name, value in named.items() if value is not None)
+    if record.landed:
+        yield "landed", record.landed
     if record.negation is not None:
         yield "negation", _yes_no(record.negation)
     for name, value in record.attributes.items():

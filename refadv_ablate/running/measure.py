@@ -13,6 +13,7 @@ from pathlib import Path
 
 from refadv_ablate import __version__
 from refadv_ablate.errors import UserError
+from refadv_ablate.parsing.landing import by_chance
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.prompting import som
 from refadv_ablate.running import perturbed_texts as texts
@@ -90,10 +91,22 @@ def plan_of(parts: Parts, model: Model, operators: Mapping[str, Operator], files
         **traits(operators),
         limit=parts.settings.limit,
         retry=parts.settings.retry == "format",
-        notice={"chance_acc50": partial(_chance, model), "candidate_recall": som.recalled},
+        notice={
+            "chance_acc50": partial(_chance, model),
+            "chance_same_category": _chance_same,
+            "candidate_recall": som.recalled,
+        },
         durable=getattr(model, "durable", True),
         about={"model": parts.spec.name, "checkpoint": parts.spec.checkpoint},
     )
+
+
+def _chance_same(request: Request) -> float | None:
+    """Part of the misses that pointing at any candidate would put on one of the referent's category."""
+    shares = by_chance(request.perturbed.example)
+    if shares is None or shares["referent"] >= 1:
+        return None
+    return shares["same category"] / (1 - shares["referent"])
 
 
 def texts_of(parts: Parts, operators: Mapping[str, Operator]) -> dict[str, Path]:

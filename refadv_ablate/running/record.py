@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from refadv_ablate import changes
 from refadv_ablate.boxes import SAME_FRAME, Box, Size
 from refadv_ablate.errors import ImageUnreadable
+from refadv_ablate.parsing.landing import landing
 from refadv_ablate.running.plan import Planned
 from refadv_ablate.running.reading import Reader, added, score_of
 from refadv_ablate.types import (
@@ -107,15 +108,18 @@ def _answered(
         notes = ("retried",)
     reading = reader.read(request, reply)
     answer = reading.answer
+    example, size = request.perturbed.example, reader.seen(request, reply).original
+    box = answer if isinstance(answer, Box) else None
     return replace(
         blank,
+        landed=landing(box, blank.target, example.candidates, example.category, size),
         outcome="box" if isinstance(answer, Box) else answer.kind,
-        predicted=answer if isinstance(answer, Box) else None,
+        predicted=box,
         iou=score_of(answer, blank.target),
         reason="" if isinstance(answer, Box) else answer.reason,
         n_boxes=reading.n_boxes,
         notes=(*reading.notes, *notes),
-        size=reader.seen(request, reply).original,
+        size=size,
         text=reply.text,
         reasoning=reply.reasoning,
         usage=usage,

@@ -93,6 +93,7 @@ def _beyond_the_text(r: Record) -> dict[str, Json]:
         "original_target": r.original_target.as_list() if r.original_target is not None else None,
         "picture": r.picture or None,
         "or_none": r.or_none or None,
+        "landed": r.landed or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -127,6 +128,7 @@ def record_from_json(d: Mapping[str, Json]) -> Record:
         split=_maybe(d, "split", str),
         attributes=_mapping(d, "attributes", EMPTY) or EMPTY,
         trace=_mapping(d, "trace", EMPTY) or EMPTY,
+        landed=_text(d, "landed", ""),
         image_digest=_text(d, "image_digest", ""),
         expectation=changes.expectation(d),
         part=_text(d, "part", ""),

@@ -135,6 +135,7 @@ BEYOND = {
     "original_target": Box(1, 2, 3, 4),
     "picture": {"edits": [{"edit": "mirror"}]},
     "or_none": True,
+    "landed": "same category",
 }
 
 

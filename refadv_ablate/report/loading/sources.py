@@ -22,7 +22,7 @@ from refadv_ablate.types import ORIGINAL, Json, Record
 
 PREDICTIONS = "predictions.jsonl"
 PATTERNS = (PREDICTIONS, "*predictions.jsonl", "*predictions.jsonl.gz", "*predictions.tsv")
-KEPT = ("chance_acc50", "chance_acc50_n", "keeps_text", "settings", "hash")
+KEPT = ("chance_acc50", "chance_acc50_n", "chance_same_category", "keeps_text", "settings", "hash")
 """Details of a summary that a report made anew needs."""
 SHOWN = 5
 """Rows named in a warning about disagreeing IoUs; the rest are counted."""

@@ -112,7 +112,7 @@ def _link(address: str) -> str:
 
 def _table(table: Table) -> str:
     """Long tables of details are folded."""
-    if table.name not in ("metrics", "parts"):
+    if table.name not in ("metrics", "parts", "landings"):
         return as_html(table)
     return f"<details><summary>{_e(table.title)}</summary>{as_html(table)}</details>"
 

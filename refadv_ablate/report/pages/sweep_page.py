@@ -10,6 +10,7 @@ from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.figures.contrasts import contrast_figure
 from refadv_ablate.report.figures.curves import hardness_figure, threshold_figure
 from refadv_ablate.report.figures.delta import delta_figure, flip_figure, model_forest
+from refadv_ablate.report.figures.flows import flow_figure
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import Study, within
@@ -17,8 +18,10 @@ from refadv_ablate.report.pages.report_page import Content, Picture, page_of, wr
 from refadv_ablate.report.tables import paper, results
 from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
+from refadv_ablate.report.tables.landings import flows, landing_table
 from refadv_ablate.report.tables.table import Table
-from refadv_ablate.statistics.formatting import warnings_of
+from refadv_ablate.statistics.formatting import cell_name, warnings_of
+from refadv_ablate.statistics.landings import Flow
 from refadv_ablate.storage.jsonl import atomic, write_json
 from refadv_ablate.storage.records import comparison_to_json
 from refadv_ablate.types import ORIGINAL, Comparison, Json
@@ -71,10 +74,13 @@ def from_study(
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
     families = list(contrasting.every(study))
+    landed = list(flows(study))
+    tables += [landing_table(landed)] if landed else []
     tables += list(tables_of(families))
     tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
     write_tables(folder / "tables", tables, formats)
     pictures = draw(study, folder / "figures", families)
+    pictures += list(_flow_pictures(landed, folder / "figures"))
     content = Content(
         title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
         comparisons=study.comparisons,
@@ -151,6 +157,13 @@ def _drawn(
         hard = hardness_figure(arms, folder / f"hardness{suffix}")
         yield hard, f"{name}: Acc@0.5 by distractors and length; marker area: examples; 95% intervals."
         yield threshold_figure(arms, folder / f"thresholds{suffix}"), f"{name}: accuracy by IoU threshold."
+
+
+def _flow_pictures(landed: Sequence[tuple[Comparison, Flow]], folder: Path) -> Iterator[Picture]:
+    for index, (comparison, flow) in enumerate(landed[:MOST_CURVES]):
+        suffix = "" if index == 0 else f"_{index + 1}"
+        path = flow_figure(flow, folder / f"flow{suffix}", cell_name(comparison))[0]
+        yield Picture(path, f"{cell_name(comparison)}: where answers land, original and perturbed.")
 
 
 def _arms(study: Study) -> Iterator[tuple[str, dict[str, Arm]]]:

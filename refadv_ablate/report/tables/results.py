@@ -34,7 +34,7 @@ DIG = "DiG average: mean of Acc@0.5, 0.75 and 0.95; mAcc is the mean over 0.50:0
 def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> Table:
     """Acc@0.5 of both conditions, Δ, tests, flips, and what each rests on."""
     before, after = (name.lower() if name in ARMS else name for name in arms)
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("original", arms[0], "Acc@0.5"),
         Column("perturbed", arms[1], "Acc@0.5"),
         Column("delta", "Δ"),
@@ -48,6 +48,8 @@ def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> 
         Column("no_box", "no box", f"{before} / {after}"),
         Column("no_answer", "no answer", f"{before} / {after}"),
     )
+    if not any(c.counts.get("perturbed", {}).get("unchanged") for c in comparisons):
+        columns = tuple(column for column in columns if column.key != "unchanged")
     lines = [_line(c, dict(_result(c, c.deltas["acc50"]))) for c in comparisons if "acc50" in c.deltas]
     note = NOTE.replace("perturbed − original", f"{after} − {before}")
     return _table(

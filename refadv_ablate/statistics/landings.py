@@ -1,0 +1,89 @@
+"""Where a model fails: shares of the answers by where they landed, in both conditions, and the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refadv_ablate.boxes import Floats
+from refadv_ablate.parsing.landing import LANDINGS
+from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.statistics.estimates import difference, fraction
+from refadv_ablate.types import Estimate
+
+ATTRIBUTE = "landed"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of all paired examples: how many answers landed so in each condition, and the change."""
+
+    kind: str
+    original: Estimate
+    perturbed: Estimate
+    change: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """`moved[i, j]`: examples whose answer went from kind i to kind j, draws as fractions of an example."""
+
+    kinds: tuple[str, ...]
+    shares: tuple[Share, ...]
+    moved: Floats
+
+    def of_misses(self, kind: str) -> tuple[float | None, float | None]:
+        """The kind's part of the misses, original and perturbed; None where nothing was missed."""
+        place, hit = self.kinds.index(kind), self.kinds.index("referent")
+        parts = []
+        for totals in (self.moved.sum(axis=1), self.moved.sum(axis=0)):
+            misses = float(totals.sum() - totals[hit])
+            parts.append(float(totals[place]) / misses if misses > 0 else None)
+        return parts[0], parts[1]
+
+
+def flow(original: Arm, perturbed: Arm) -> Flow | None:
+    """Over the examples answered in both arms; None where the records don't say where answers landed."""
+    before, after = _shares(original), _shares(perturbed)
+    if before is None or after is None:
+        return None
+    both, left, right = np.intersect1d(before.example, after.example, return_indices=True)
+    if not len(both):
+        return None
+    one, two, image = before.rows[left], after.rows[right], before.image[left]
+    kinds = [i for i in range(len(LANDINGS)) if one[:, i].any() or two[:, i].any() or i == 0]
+    shares = tuple(
+        Share(
+            LANDINGS[i],
+            fraction(one[:, i], image),
+            fraction(two[:, i], image),
+            difference(np.round(two[:, i] - one[:, i], 12), image),
+        )
+        for i in kinds
+    )
+    return Flow(tuple(LANDINGS[i] for i in kinds), shares, one[:, kinds].T @ two[:, kinds])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    example: NDArray[np.uint64]
+    image: NDArray[np.uint64]
+    rows: Floats
+    """(examples, kinds): which part of an example's answers landed so."""
+
+
+def _shares(arm: Arm) -> _Rows | None:
+    labels = arm.attribute(ATTRIBUTE)
+    if labels is None:
+        return None
+    columns = arm.columns()
+    place: Mapping[str, int] = {kind: i for i, kind in enumerate(LANDINGS)}
+    codes = np.array([place.get(str(label), -1) for label in labels])
+    keep = (codes >= 0) & columns.answered
+    example, first, rows = np.unique(columns.example[keep], return_index=True, return_inverse=True)
+    counts = np.zeros((len(example), len(LANDINGS)))
+    np.add.at(counts, (rows, codes[keep]), 1.0)
+    return _Rows(example, columns.image[keep][first], counts / counts.sum(axis=1, keepdims=True))
