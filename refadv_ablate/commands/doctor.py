@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from refadv_ablate.boxes import Box, Quad, Size, iou
+from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing import dialects
-from refadv_ablate.parsing.frames import FrameCheck, OriginalPixels, PaddedSquare, Relative, ResizedPixels
+from refadv_ablate.parsing.frame_check import ENOUGH, FrameCheck
 from refadv_ablate.prompting import prompts
 from refadv_ablate.prompting.marks import draw_marks
 from refadv_ablate.report.figures.sheets import captioned, contact_sheet
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 GOLD, PREDICTED = (0, 110, 40), (190, 0, 110)
-CLEARLY = 0.2
-"""Mean IoU by which another frame must fit better before it is named."""
+LEAST = 4
+"""Answers with numbers from which another frame is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,19 +168,19 @@ def _problems(cases: Sequence[Case], frame: Frame, spec: ModelSpec) -> tuple[str
         found.append(f"{len(missing)} of {len(cases)} requests failed (first: {missing[0].reply.error})")
     found += _unread(cases, spec)
     found += _resized_otherwise(cases, spec)
-    check = FrameCheck(frame)
+    check = FrameCheck(frame, least=LEAST)
     for case in cases:
         if case.reading is not None:
-            check.add(case.reading, case.seen, case.example.id)
+            check.add(case.reading, case.seen, case.example.id, case.example.target)
     found += check.warnings()
     boxes = [case for case in cases if case.reading is not None and isinstance(case.reading.answer, Box)]
     whole = [case for case in boxes if _covers(case)]
-    if len(boxes) >= 3 and len(whole) > len(boxes) / 2:
+    if 3 <= len(boxes) < ENOUGH and len(whole) > len(boxes) / 2:
         found.append(
             f"{len(whole)} of {len(boxes)} boxes cover four fifths of the image or more: the answers may"
-            " not be about the expression, or in another frame"
+            " not be about the expression, the image may have arrived damaged, or the frame is another"
         )
-    found += _better_frame(cases, frame)
+    found += _all_alike(boxes)
     for case in boxes:
         if case.example.id == "self-test" and case.score < 0.5:
             found.append(
@@ -205,6 +205,18 @@ def _resized_otherwise(cases: Sequence[Case], spec: ModelSpec) -> list[str]:
     return []
 
 
+def _all_alike(boxes: Sequence[Case]) -> list[str]:
+    """The same numbers for several images; a run of enough examples says so by itself."""
+    numbers = Counter(case.reading.raw for case in boxes if case.reading is not None and case.reading.raw)
+    if not numbers:
+        return []
+    quad, times = numbers.most_common(1)[0]
+    if not 3 <= times <= len(boxes) < ENOUGH or times <= len(boxes) / 2:
+        return []
+    shown = ", ".join(f"{value:g}" for value in quad)
+    return [f"{times} of {len(boxes)} boxes are the same, [{shown}]: the model may not see the images"]
+
+
 def _covers(case: Case) -> bool:
     answer = case.reading.answer if case.reading else None
     width, height = case.seen.original
@@ -224,34 +236,6 @@ def _unread(cases: Sequence[Case], spec: ModelSpec) -> list[str]:
             " or use retry=format"
         )
     return found
-
-
-def _better_frame(cases: Sequence[Case], frame: Frame) -> list[str]:
-    """Another frame that the gold boxes speak for, clearly and on most examples."""
-    raw = [(case, case.reading.raw) for case in cases if case.reading is not None and case.reading.raw]
-    if not raw:
-        return []
-    declared = sum(case.score for case, _ in raw) / len(raw)
-    others: list[Frame] = [
-        Relative(1000), Relative(1000, "yxyx"), Relative(1), Relative(1, "yxyx"), OriginalPixels(),
-        ResizedPixels(), PaddedSquare(1000),
-    ]  # fmt: skip
-    means = [(_mean_iou(raw, other), index) for index, other in enumerate(others) if other != frame]
-    best, index = max(means, key=lambda pair: (pair[0], -pair[1]))
-    if best < declared + CLEARLY or best < 0.4:
-        return []
-    return [
-        f"read as {others[index]} the {len(raw)} boxes meet the gold boxes at a mean IoU of {best:.2f}, as"
-        f" {frame} at {declared:.2f}: model.frame looks wrong for this model or server"
-    ]
-
-
-def _mean_iou(raw: Sequence[tuple[Case, Quad]], frame: Frame) -> float:
-    scores = []
-    for case, quad in raw:
-        box = frame.to_pixels(quad, case.seen)[0]
-        scores.append(iou(box, case.example.target) if isinstance(box, Box) else 0.0)
-    return sum(scores) / len(scores)
 
 
 # ── showing ─────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,8 @@ stand in a sentence. The rules with their sources: docs/answers.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -23,7 +24,7 @@ from refadv_ablate.types import Dialect, Frame, NoBox, Reading, Reply, Seen
 def read(reply: Reply, dialect: Dialect, frame: Frame, seen: Seen) -> Reading:
     """The box that is scored (the first of the final answer), or why there is none.
 
-    Notes: salvaged, numbers_as_text, and those of the frame. A reply with finish "error" is not an
+    Notes: salvaged, numbers_as_text, repeated, and those of the frame. A reply with finish "error" is not an
     answer; reading it is a mistake of the caller and raises ValueError.
     """
     if reply.finish == "error":
@@ -32,7 +33,13 @@ def read(reply: Reply, dialect: Dialect, frame: Frame, seen: Seen) -> Reading:
     if isinstance(found, NoBox):
         return Reading(found)
     box, notes = frame.to_pixels(found.quads[0], seen)
-    return Reading(box, len(found.quads), found.quads[0], (*found.notes, *notes))
+    loop = ("repeated",) if _loops(found.quads) else ()
+    return Reading(box, len(found.quads), found.quads[0], (*found.notes, *notes, *loop))
+
+
+def _loops(quads: Sequence[Quad]) -> bool:
+    """Whether an answer says one box over and over, as a model does that never came to its end."""
+    return len(quads) >= 10 and Counter(quads).most_common(1)[0][1] > len(quads) / 2
 
 
 def _find(reply: Reply, dialect: Dialect) -> Found | NoBox:

@@ -1,4 +1,4 @@
-"""Coordinate frames of the model families, their resize rules, and the check that a frame fits.
+"""Coordinate frames of the model families, and the resize rules of their processors.
 
 A frame is declared in the family's YAML and never guessed from the values of one answer: guessing
 misreads absolute pixels on every image smaller than the scale. What contradicts the frame is noted.
@@ -7,13 +7,12 @@ misreads absolute pixels on every image smaller than the scale. What contradicts
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from refadv_ablate.boxes import Box, Quad, Size
 from refadv_ablate.errors import ImageUnreadable
-from refadv_ablate.types import Frame, NoBox, Reading, Resize, Seen
+from refadv_ablate.types import NoBox, Resize, Seen
 
 MAX_ASPECT = 200
 """Qwen's processors refuse images that are longer than this many times their width."""
@@ -201,82 +200,3 @@ def _fit(quad: Quad, size: Size, contradiction: bool) -> tuple[Box | NoBox, tupl
     if not (x1 < x2 and y1 < y2):
         return NoBox("unparsable", "the box has no area within the image"), (*notes, "degenerate")
     return Box(x1, y1, x2, y2), tuple(notes)
-
-
-# ── does the frame fit? ─────────────────────────────────────────────────────────────────────────
-
-ENOUGH = 20
-"""Boxes after which a pattern over answers is worth a warning."""
-
-
-@dataclass(slots=True)
-class FrameCheck:
-    """Watches the answers of one condition for signs that they are in another frame than declared."""
-
-    frame: Frame | None = None
-    label: str = ""
-    boxes: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
-
-    def add(self, reading: Reading, seen: Seen, example_id: str) -> None:
-        """Takes in one answer; those without numbers say nothing about the frame."""
-        if reading.raw is None:
-            return
-        self.boxes += 1
-        signs = [note for note in reading.notes if note in ("scale_contradiction", "resize_mismatch")]
-        width, height = seen.original
-        if isinstance(reading.answer, Box) and reading.answer.area >= 0.8 * width * height:
-            signs.append("whole_image")
-        if isinstance(self.frame, Relative) and self.frame.scale > 1:
-            x2, y2 = (reading.raw[2:]) if self.frame.order == "xyxy" else (reading.raw[3], reading.raw[2])
-            small = max(width, height) <= 0.9 * self.frame.scale
-            within = x2 <= 1.02 * width and y2 <= 1.02 * height
-            signs += [] if not small else ["as_pixels"] if within else ["not_pixels"]
-        elif self.frame is not None and min(width, height) > 1200:
-            signs += ["as_relative"] if max(reading.raw) <= 1000 else ["not_relative"]
-        self.counts.update(signs)
-        for sign in signs:
-            self.first.setdefault(sign, example_id)
-
-    def warnings(self) -> tuple[str, ...]:
-        """What looks wrong so far, one sentence each, with the first example it was seen in."""
-        found = []
-        where = f" of {self.label}" if self.label else ""
-        if odd := self.counts["scale_contradiction"]:
-            found.append(
-                f"frame: {odd} of {self.boxes} boxes{where} have a scale that contradicts the declared frame"
-                f" {self._name()} (first: {self.first['scale_contradiction']}); they were not rescaled"
-            )
-        if wrong := self.counts["resize_mismatch"]:
-            found.append(
-                f"frame: the processor's size differed from the model's resize rule for {wrong} of"
-                f" {self.boxes} boxes{where} (first: {self.first['resize_mismatch']}); the processor's was"
-                " used, set model.resize to its min and max pixels"
-            )
-        whole = self.counts["whole_image"]
-        if self.boxes >= ENOUGH and whole > 0.5 * self.boxes:
-            found.append(
-                f"frame: {whole} of {self.boxes} boxes{where} cover four fifths of the image or more"
-                f" (first: {self.first['whole_image']}); look at them with the doctor command"
-            )
-        for sign, other, text in _LOOKS:
-            told, against = self.counts[sign], self.counts[other]
-            # a box in the declared frame gives this sign in fewer than half of all cases
-            if self.boxes >= ENOUGH and told >= ENOUGH / 2 and against <= 0.05 * told:
-                found.append(
-                    f"frame: {told} of the {told + against} boxes{where} that can tell {text} {self._name()};"
-                    " look at them with the doctor command"
-                )
-        return tuple(found)
-
-    def _name(self) -> str:
-        return str(self.frame) if self.frame is not None else "of this model"
-
-
-_LOOKS = (
-    ("as_pixels", "not_pixels", "stay within the pixel size of their image, so they look like absolute"
-     " pixels and not like"),
-    ("as_relative", "not_relative", "stay at 1000 or below on images over 1200 pixels, so they look like"
-     " 0–1000 and not like"),
-)  # fmt: skip

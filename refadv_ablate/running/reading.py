@@ -7,7 +7,7 @@ from typing import Protocol
 from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.parsing import dialects
-from refadv_ablate.parsing.frames import ENOUGH, FrameCheck
+from refadv_ablate.parsing.frame_check import ENOUGH, FrameCheck
 from refadv_ablate.parsing.rejection import with_none
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.plan import Plan, Planned
@@ -97,7 +97,8 @@ class Reader:
         if check is None:
             frame = prompts.reading(self.plan.spec, self.plan.style, request)[1]
             check = self.checks[request.condition] = FrameCheck(frame, request.condition)
-        check.add(reading, self.seen(request, reply), request.perturbed.example.id)
+        example = request.perturbed.example
+        check.add(reading, self.seen(request, reply), example.id, example.target)
         if check.boxes == ENOUGH and (found := check.warnings()):
             for text in found:
                 self.watch.warn(text)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.parsing.frames import (
-    FrameCheck,
     LongestSide,
     OriginalPixels,
     PaddedSquare,
@@ -17,7 +16,7 @@ from refadv_ablate.parsing.frames import (
     ResizedPixels,
     SmartResize,
 )
-from refadv_ablate.types import NoBox, Reading, Seen
+from refadv_ablate.types import NoBox, Seen
 
 VGA = Seen((640, 480), (640, 480))
 QWEN = SmartResize(28, 56 * 56, 12_845_056)
@@ -122,56 +121,3 @@ def test_a_box_always_lies_within_the_image(quad, width, height):
     for frame in (Relative(), Relative(1, "yxyx"), ResizedPixels(), OriginalPixels(), PaddedSquare(1000)):
         found, _ = frame.to_pixels(quad, seen)
         assert isinstance(found, NoBox) or found.inside(seen.original)
-
-
-def watched(frame, quads, size=(640, 480), label=""):
-    check, seen = FrameCheck(frame, label), Seen(size, size)
-    for number, quad in enumerate(quads):
-        box, notes = frame.to_pixels(quad, seen)
-        check.add(Reading(box, 1, quad, notes), seen, f"ex-{number}")
-    return check.warnings()
-
-
-class TestFrameCheck:
-    def test_answers_in_the_frame_say_nothing(self):
-        assert watched(Relative(), [(100 + i, 200, 700 + i, 900) for i in range(30)]) == ()
-
-    def test_a_contradiction_is_reported_at_once_with_its_example(self):
-        good = [(100, 200, 700, 900)] * 3
-        (warning,) = watched(Relative(), [*good, (0.1, 0.2, 0.3, 0.4)])
-        assert "1 of 4" in warning
-        assert "ex-3" in warning
-        assert "not rescaled" in warning
-
-    def test_whole_image_answers_warn_after_twenty(self):
-        whole = [(0, 0, 1000, 1000)]
-        assert watched(Relative(), whole * 19) == ()
-        (warning,) = watched(Relative(), whole * 20)
-        assert "20 of 20" in warning
-        assert "four fifths" in warning
-
-    def test_pixels_in_a_relative_family_are_suspected(self):
-        """On 640×480 every pixel answer is below 1000, so no single value gives it away."""
-        pixels = [(10 + i, 20, 300 + i, 400) for i in range(20)]
-        (warning,) = watched(Relative(), pixels, label="bow")
-        assert "look" in warning
-        assert "absolute pixels" in warning
-        assert "bow" in warning
-
-    def test_relative_answers_in_a_pixel_family_are_suspected(self):
-        (warning,) = watched(
-            OriginalPixels(), [(100, 200, 700 + i, 900) for i in range(20)], size=(4000, 3000)
-        )
-        assert "0–1000" in warning
-
-    def test_a_rule_that_differs_from_the_processor_is_reported(self):
-        frame, seen, check = ResizedPixels(QWEN), Seen((640, 480), (640, 480), (336, 252)), FrameCheck()
-        quad = (10.0, 20.0, 30.0, 40.0)
-        check.add(Reading(*frame.to_pixels(quad, seen)[:1], 1, quad, ("resize_mismatch",)), seen, "ex-0")
-        assert "model.resize" in check.warnings()[0]
-
-    def test_answers_without_numbers_are_not_counted(self):
-        check = FrameCheck(Relative())
-        check.add(Reading(NoBox("empty")), VGA, "ex-0")
-        assert check.boxes == 0
-        assert check.warnings() == ()
