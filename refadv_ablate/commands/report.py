@@ -17,6 +17,7 @@ from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.report import compare, contrast
 from refadv_ablate.report.console import accuracies, basis, console, contrast_lines
 from refadv_ablate.report.loading import contrasting
+from refadv_ablate.report.loading.restricting import restricted
 from refadv_ablate.report.loading.runs import from_log
 from refadv_ablate.report.loading.sources import Cell, Names, from_files
 from refadv_ablate.report.loading.study import Study, study
@@ -25,7 +26,7 @@ from refadv_ablate.report.pages.imagery import images_of
 from refadv_ablate.report.tables import paper
 from refadv_ablate.report.tables.formats import FORMATS
 
-NUMBERS = ("1", "2", "3", "4", "6", "7")
+NUMBERS = ("1", "2", "3", "4", "6", "7", "dig")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,12 @@ class Options:
     path: str | list[str]
     run: str | list[str] | None
     names: dict[str, str | None]
-    tables: str | list[int]
+    tables: str | list[int | str]
     operators: dict[str, str]
     formats: list[str]
     a: str | list[str] | None
     b: str | list[str] | None
+    examples: Literal["all", "changed", "common"]
     between: Literal["model", "data", "prompt", "operator", "variant", "slice"]
     by: str
     of: list[Literal["delta", "original", "perturbed", "relative", "above_chance"]]
@@ -92,7 +94,7 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
         n_boot=options.resamples,
     )
     chosen = _listed(options.tables)
-    names = None if "auto" in chosen else [f"table{number}" for number in chosen]
+    names = None if "auto" in chosen else [name if name == "dig" else f"table{name}" for name in chosen]
     folder = Path(options.to)
     galleries = list(_galleries(cells, folder, options))
     pages = sweep_page.from_study(
@@ -104,6 +106,7 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
             "version": __version__,
             "seed": cfg.seed,
             "resamples": options.resamples,
+            "examples": options.examples,
             "sources": sorted({str(cell.path) for cell in cells})[:50],
         },
         operators=options.operators,
@@ -158,7 +161,7 @@ def _load(
         tracker = assets.build(cfg.tracking, "tracking", launch_dir=Path.cwd())
         return from_log(tracker, _listed(run_id), scratch)
     given = Names(**{key: text for key, text in options.names.items() if text})
-    return from_files(_listed(path), given)
+    return restricted(from_files(_listed(path), given), options.examples)
 
 
 def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterator[Path]:

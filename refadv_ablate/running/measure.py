@@ -27,6 +27,7 @@ from refadv_ablate.running.record import as_original
 from refadv_ablate.running.run import run
 from refadv_ablate.running.sweep import State
 from refadv_ablate.statistics import comparison as stats
+from refadv_ablate.statistics import trends
 from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.storage.answers import open_store
 from refadv_ablate.storage.jsonl import atomic, to_line
@@ -203,6 +204,7 @@ def _compare(
     used = added(reader.usage.get(arms.condition, Usage()), reader.usage.get(cell.label, Usage()))
     details = {
         **comparison.details,
+        **trends.noted(original, perturbed),
         "input_tokens": used.input_tokens,
         "output_tokens": used.output_tokens,
         "usd": round(used.usd, 6),

@@ -364,3 +364,17 @@ def test_every_table_says_how_many_answers_its_numbers_rest_on():
     (table,) = paper.build("table6", found, {"table2": "", "table3": "", "table4": ""})
     for write in (formats.markdown, formats.latex, formats.as_html):
         assert "45 of 60" in write(table) and "answers never came" in write(table)
+
+
+def test_the_dig_layout_has_splits_across_and_the_mean_of_three_thresholds():
+    arms = {data: Arm(records(60, seed=seed)) for seed, data in enumerate(("refcoco_val", "refcoco_testA"))}
+    cells = [
+        Cell(Names("m", data, "direct"), Path(), lambda: iter(()), {"original": a})
+        for data, a in arms.items()
+    ]
+    (table,) = paper.build("dig", Study(cells), OPERATORS)
+    assert {column.group for column in table.columns} == set(arms)
+    (line,) = table.lines
+    for data in arms:
+        three = [line.values[f"{data}/acc{t}"].estimate.value for t in (50, 75, 95)]
+        assert line.values[f"{data}/dig_avg"].estimate.value == pytest.approx(np.mean(three))

@@ -10,7 +10,7 @@ from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading.published import dataset_key
 from refadv_ablate.report.loading.sources import Cell, Names
 from refadv_ablate.statistics import comparison as stats
-from refadv_ablate.statistics import labels
+from refadv_ablate.statistics import labels, trends
 from refadv_ablate.types import METRICS, ORIGINAL, Comparison, Json
 
 
@@ -108,7 +108,7 @@ def _compare(
         metrics=metrics,
         seed=seed,
         n_boot=n_boot,
-        details=cell.details,
+        details={**cell.details, **trends.noted(original, cell.arms[operator])},
     )
     # what the run itself noticed (frames, unchanged texts) can't be seen in boxes
     heard = [warning for warning in cell.warnings if warning not in comparison.warnings]

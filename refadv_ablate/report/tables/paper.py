@@ -13,6 +13,7 @@ from refadv_ablate.report.loading.pooling import ENDING, pooled
 from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.loading.study import Study
 from refadv_ablate.report.tables.cautions import answered, lacking, rewritten, unanswered
+from refadv_ablate.report.tables.dig import dig
 from refadv_ablate.report.tables.lexicon import Lexicon, lexicon
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
 from refadv_ablate.statistics import comparison as stats
@@ -37,6 +38,7 @@ def build(name: str, study: Study, operators: Mapping[str, str]) -> list[Table]:
         "table4": lambda: _table34(study, "table4", "One descriptor deleted", operators["table4"]),
         "table6": lambda: _accuracies(study, "table6", "ref_adv_s"),
         "table7": lambda: _accuracies(study, "table7", "ref_adv"),
+        "dig": lambda: dig(study),
     }
     return [table for table in tables[name]() if table.lines]
 

@@ -10,6 +10,7 @@ from refadv_ablate.report.tables.cautions import lacking
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics.formatting import (
+    cell_name,
     coverage,
     interval,
     metric_name,
@@ -19,6 +20,7 @@ from refadv_ablate.statistics.formatting import (
     p_value,
     unchanged,
     unread,
+    with_interval,
 )
 from refadv_ablate.types import Comparison, Delta, Estimate
 
@@ -146,7 +148,19 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
             labels = (*line.labels, f"{part.by} {part.label}")
             lines.append(Line(labels, values, " · ".join(line.labels), ranked=False))
     note = "Parts are explored, not tested: no p. Below 10 images read nothing into them."
-    return _table("parts", "By kind of example", columns, lines, NOTE, note)
+    return _table("parts", "By kind of example", columns, lines, NOTE, note, *_trends(comparisons))
+
+
+def _trends(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Whether Δ goes with the number of distractors, where that was looked at."""
+    for comparison in comparisons:
+        found = comparison.details.get("trend_distractors")
+        if found and found.get("low") is not None:
+            bounds = Estimate(found["value"], found["low"], found["high"], 0, 0)
+            yield (
+                f"{cell_name(comparison)}: Δ changes by {with_interval(bounds, signed=True)} points with "
+                f"each distractor more (slope, p {p_value(found['p'])})."
+            )
 
 
 def parts_alone(
