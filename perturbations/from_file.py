@@ -62,7 +62,7 @@ class FromFile(Single):
         or was made for another expression."""
         if not self.draws:
             for found in self.perturb_parts(items):
-                yield from found
+                yield found[0]
             return
         last, draw = "", 0
         for example, _ in items:

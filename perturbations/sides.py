@@ -78,7 +78,9 @@ _REFUSED = tuple(
         ),
     )
 )
-_LEGIBLE = re.compile(r"[\"“”]|(?<!\w)['‘][^'’]{1,40}['’](?!\w)|#\s*\d|(?<![\w-])(?-i:[A-Z]{2,})(?![\w-])")
+_LEGIBLE = re.compile(
+    r"[\"“”]|(?<!\w)['‘][^'’]{1,40}['’](?!\w)|#\s*\d|(?<![\w-])(?-i:(?!LEFT|RIGHT)[A-Z]{2,})(?![\w-])"
+)
 
 
 def swapped(text: str) -> str:

@@ -218,7 +218,7 @@ def run(cfg: Any) -> int:
             print(_line("model", "under", "expected", "measured", "", ""))
         checks.append(check)
         print(_line(check.model, check.what, check.expected, check.measured, _verdict(check.passed), ""))
-    failed = sum(not check.passed for check in checks) + _calibrate(options)
+    failed = sum(not check.passed for check in checks) + _understanding(options) + _calibrate(options)
     verdict = "everything is as expected" if not failed else f"{failed} lines are NOT as expected"
     print(f"\n{verdict} ({time.monotonic() - started:.0f} s)")
     return 0 if not failed else 1
@@ -241,6 +241,21 @@ def _checks(options: Mapping[str, Any]) -> Iterator[Check]:
         model = assets.build(parts.engine, "model.engine", spec=parts.spec)
         subjects.append(Subject(name, parts.spec, parts.style, model, expected))
     yield from selftest(subjects, parts.operators, parts.data, int(options["seed"]))
+
+
+def _understanding(options: Mapping[str, Any]) -> int:
+    """Prints the controls of the understanding profile; how many lines failed."""
+    from refadv_ablate.commands import understanding_controls
+
+    own = options["understanding"]
+    print(f"\nControls of the understanding profile on {own['n']} drawn examples, shares of 1")
+    print(_line("model", "under", "score: expected", "measured", "", ""))
+    failed = 0
+    for found in understanding_controls.controls_of(own):
+        expected = f"{found.score}: {found.expected}"
+        print(_line(found.model, found.operator, expected, found.measured, _verdict(found.passed), ""))
+        failed += not found.passed
+    return failed
 
 
 def _calibrate(options: Mapping[str, Any]) -> int:

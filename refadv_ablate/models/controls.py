@@ -38,10 +38,14 @@ class Control:
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """In the order asked. Raises UserError where the control needs what the data lacks."""
         for request in requests:
-            yield request, Reply(as_text(self.box(request.perturbed.example)))
+            yield request, Reply(self.say(request))
 
     def close(self) -> None:
         """Holds nothing."""
+
+    def say(self, request: Request) -> str:
+        """Its answer: always a box, unless it knows better."""
+        return as_text(self.box(request.perturbed.example))
 
     def box(self, example: Example) -> Box:
         """The box of its answer to the example's expression."""
@@ -50,7 +54,15 @@ class Control:
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle(Control):
-    """The referent's own box: 100% at every threshold, Δ = 0 under every operator."""
+    """The referent's own box: 100% at every threshold, Δ = 0 under every operator.
+
+    Where nothing matches, and the prompt allows it, the answer "none": Youden's J is 1.
+    """
+
+    def say(self, request: Request) -> str:
+        """The target's box, or "none"."""
+        nothing = request.perturbed.expectation == "reject" and request.options.get("or_none")
+        return "none" if nothing else as_text(self.box(request.perturbed.example))
 
     def box(self, example: Example) -> Box:
         """The target."""
@@ -127,6 +139,22 @@ class HeadNoun(Control):
         category = first_category(example.expression, {c.category for c in candidates if c.category})
         named = [c for c in candidates if c.category == category] if category else candidates
         return _any(named, generator(self.seed, "head_noun", example.id).random())
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashOfText(Control):
+    """An instance chosen by the letters of the expression: any other wording, any other answer.
+
+    It must fail every test of consistency under another wording, and pass those that leave the text alone.
+    """
+
+    seed: int = 0
+
+    def box(self, example: Example) -> Box:
+        """The same for the same text of the same example."""
+        rng = generator(self.seed, "hash_of_text", example.id, example.expression)
+        candidates = _candidates(example, self)
+        return candidates[rng.randrange(len(candidates))].box
 
 
 @dataclass(frozen=True, kw_only=True)

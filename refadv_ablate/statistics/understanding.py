@@ -205,7 +205,7 @@ def _scores(rows: _Rows, expectation: Expectation, part: str) -> Iterator[Score]
             yield Score(name, expectation, estimate, part, float(expected.mean()) if known else None)
 
 
-SIGNED = frozenset({"youden", "excess", "necessity"})
+SIGNED = frozenset({"delta", "youden", "excess", "necessity"})
 """Scores that may be below 0."""
 
 
@@ -223,6 +223,7 @@ def _values(rows: _Rows, expectation: Expectation) -> Iterator[tuple[str, Floats
     known = rows.elsewhere if expectation == "directional" else np.ones(len(unknown), bool)
     hit = np.where(known, rows.hit, np.nan)
     yield "hit", hit, rows.chance
+    yield "delta", hit - rows.was_hit, unknown
     yield "excess", hit - rows.chance, np.zeros(len(unknown))
     if expectation == "directional":
         yield "pair", hit * rows.was_hit, rows.chance * rows.was_chance

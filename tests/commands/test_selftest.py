@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from perturbations import BagOfWords, Fixed, Identity
 from refadv_ablate import assets
 from refadv_ablate.boxes import Box
-from refadv_ablate.commands import selftest
+from refadv_ablate.commands import selftest, understanding_controls
 from refadv_ablate.commands.selftest import Check, Subject
 from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.errors import UserError
@@ -21,7 +21,7 @@ from refadv_ablate.parsing.frames import OriginalPixels
 from refadv_ablate.prompting import prompts
 from refadv_ablate.statistics import calibration
 from refadv_ablate.statistics.simulation import Design, correlations, experiments
-from refadv_ablate.types import Example, ModelSpec
+from refadv_ablate.types import Estimate, Example, ModelSpec, Score
 
 SPEC = ModelSpec("control", "c", PlainBoxes(), OriginalPixels(), {"direct": "control/expression.txt"})
 OPERATORS = {"identity": Identity(), "bow": BagOfWords(n_shuffles=2), "fixed": Fixed()}
@@ -154,12 +154,32 @@ def test_the_promised_power_is_kept():
 # ── the command ─────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_control_of_the_profile_that_is_off_is_told_from_one_that_was_not_measured():
+    told = Estimate(0.5, 0.4, 0.6, 40, 20)
+    scores = (
+        Score("hit", "invariant", told),
+        Score("hit", "drop", Estimate(0.0, None, None, 40, 20), "gray"),
+        Score("pair", "directional", Estimate(None, None, None, 0, 0)),
+        Score("delta", "drop", Estimate(-0.5, -0.6, -0.4, 40, 20)),
+    )
+
+    def passes(name, expected):
+        return understanding_controls._judge("m", "op", name, expected, scores).passed
+
+    assert passes("hit", 0.5) and not passes("hit", 0.51) and passes("hit", "below")
+    assert passes("drop.hit/gray", 0) and not passes("invariant.hit/gray", 0)
+    assert passes("delta", "fall") and not passes("delta", "rise")
+    assert not passes("pair", 0) and not passes("sticks", 0), "nothing measured is no pass"
+    with pytest.raises(UserError, match="knows no 'rises'"):
+        passes("hit", "rises")
+
+
 def test_the_command_prints_both_tables_and_fails_where_something_is_wrong(capsys):
     config = OmegaConf.create(
         {"command": OmegaConf.load(assets.asset_dir("conf") / "command" / "selftest.yaml")}
     )
     few = {"n": 30, "experiments": 300, "images": [60], "deltas": [0.2], "operators": ["identity", "bow"]}
-    config.command = OmegaConf.merge(config.command, few)
+    config.command = OmegaConf.merge(config.command, few, {"understanding": {"n": 12}})
     config.command.expected = {
         "control/oracle": {"others": "zero"},
         "listener": {"identity": "fall", "bow": "fall"},
@@ -173,4 +193,7 @@ def test_the_command_prints_both_tables_and_fails_where_something_is_wrong(capsy
     assert verdicts[("listener", "bow")] == "pass"
     assert verdicts[("listener", "identity")] == "FAIL"
     assert any("fails, as it must" in line for line in lines)
+    profile = lines[next(i for i, line in enumerate(lines) if "understanding profile" in line) :]
+    own = [line for line in profile[: profile.index("")] if line.endswith(("pass", "FAIL"))]
+    assert len(own) > 30 and all(line.endswith("pass") for line in own), "\n".join(own)
     assert "NOT as expected" in lines[-1]

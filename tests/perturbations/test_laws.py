@@ -15,9 +15,9 @@ from omegaconf import OmegaConf
 
 from refadv_ablate import assets
 from refadv_ablate.seeding import generator
-from refadv_ablate.types import Example, Operator, Parted, Perturbed
+from refadv_ablate.types import Example, NeedsData, Operator, Parted, Perturbed
 from tests.perturbations.conftest import EXPRESSIONS
-from tests.scripted import example
+from tests.scripted import Few, example
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 PERTURB = sorted(path.stem for path in (CONF / "perturb").glob("*.yaml"))
@@ -26,7 +26,7 @@ NEEDS_REWRITER = {n for n in PERTURB if "${rewriter}" in (CONF / "perturb" / f"{
 CASES = [
     (name, rewriter) for name in PERTURB for rewriter in (REWRITERS if name in NEEDS_REWRITER else ["spacy"])
 ]
-PICTURES = {"blank", "mirror", "mirror_keep"}
+PICTURES = {"blank", "erase_distractors", "image", "mirror", "mirror_keep", "occlude", "wrong_image"}
 """Operators that change more than the text."""
 Make = Callable[[str, str], Operator]
 
@@ -44,7 +44,7 @@ def make(llm_url: str, texts_file: Path) -> Make:
         operators = assets.build(OmegaConf.to_container(node.perturb, resolve=True), "perturb")
         assert list(operators) == [name], "a YAML is keyed by its own label"
         operator: Operator = operators[name]
-        return operator
+        return operator.with_data(Few(20)) if isinstance(operator, NeedsData) else operator
 
     return build
 
@@ -117,6 +117,21 @@ def test_any_text_at_all_is_taken(name: str, make: Make) -> None:
         assert operator.perturb(e, rng(e)) == p
 
     check()
+
+
+def test_sub_conditions_are_told_apart_and_come_example_by_example(make: Make) -> None:
+    parted = [name for name in PERTURB if isinstance(make(name, "spacy"), Parted) and name != "file"]
+    assert {"image", "occlude"} <= set(parted)
+    for name in parted:
+        operator, data = make(name, "spacy"), examples(name)[:4]
+        assert operator.draws == 0
+        found = list(operator.perturb_parts((e, rng(e)) for e in data))
+        assert [{p.original.id for p in parts} for parts in found] == [{e.id} for e in data]
+        again = [next(iter(operator.perturb_parts([(e, rng(e))]))) for e in reversed(data)]
+        assert list(reversed(again)) == found, "an example's sub-conditions depend on nothing else"
+        for parts in found:
+            asked = [p.part for p in parts if not p.placebo and p.status != "not_perturbable"]
+            assert len(asked) == len(set(asked))
 
 
 def test_only_the_no_op_arm_asks_again(make: Make) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from refadv_ablate.errors import ImageUnreadable
-from refadv_ablate.models.listeners.meaning import bag_resolve, listen, resolve
+from refadv_ablate.errors import ImageUnreadable, UserError, nearest
+from refadv_ablate.models.listeners.meaning import DEAFNESS, bag_resolve, deafened, listen, resolve
 from refadv_ablate.models.listeners.shapes_seen import Sighting, look
 from refadv_ablate.types import ImageRef, Json, ModelSpec, Reply, Request
 
 VERSION = 1
 """Raised whenever the same picture and text could get another answer."""
 NOTHING = "I see nothing here that this could describe."
+NONE = "none"
+"""Its answer where nothing matches and the prompt allows to say so; else it points at the likeliest."""
 REMEMBERED = 64
 """Pictures whose objects are kept, so that several expressions on one image are seen once."""
 
@@ -26,15 +28,24 @@ class Listener:
     """Answers `[x1, y1, x2, y2]` in pixels of the original image, or says that it sees nothing.
 
     order_sensitive: False makes the control that treats the expression as a bag of words.
+    deaf_to: kinds of words that it doesn't hear (colour, size, fill, side, relation, ordinal, negation):
+    controls that must fail where these matter, and nowhere else. side: left and right alone.
     """
 
     spec: ModelSpec
     order_sensitive: bool = True
+    deaf_to: tuple[str, ...] = ()
     _seen: dict[str, list[Sighting]] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        for kind in self.deaf_to:
+            if kind not in DEAFNESS:
+                raise UserError(f"a listener can't be deaf to {kind!r}; {nearest(kind, DEAFNESS)}")
+
     def identity(self) -> Mapping[str, Json]:
-        """Version and whether it hears order."""
-        return {"engine": "listener", "version": VERSION, "order_sensitive": self.order_sensitive}
+        """Version, whether it hears order, and what it doesn't hear."""
+        deaf = {"deaf_to": sorted(self.deaf_to)} if self.deaf_to else {}
+        return {"engine": "listener", "version": VERSION, "order_sensitive": self.order_sensitive, **deaf}
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """One at a time, in order."""
@@ -51,9 +62,13 @@ class Listener:
     def _point(self, request: Request) -> str:
         seen = self._look(request.image)
         text = request.perturbed.example.expression
-        meant = resolve(listen(text), seen) if self.order_sensitive else bag_resolve(text, seen)
+        or_none = bool(request.options.get("or_none"))
+        if self.order_sensitive:
+            meant = resolve(deafened(listen(text), self.deaf_to), seen, strict=or_none)
+        else:
+            meant = bag_resolve(text, seen)
         if meant is None:
-            return NOTHING
+            return NONE if or_none else NOTHING
         # boxes are in pixels of what was sent; the answer is in pixels of the stored image
         sent, stored = request.image.size(), request.perturbed.example.image.size()
         across, down = stored[0] / sent[0], stored[1] / sent[1]

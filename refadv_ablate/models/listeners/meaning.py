@@ -8,7 +8,7 @@ sentence of the language is thus understood as well as its order allows, and no 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from refadv_ablate.data.shapes.scene import COLOURS, FILLS, SHAPES, SIZES
@@ -33,6 +33,9 @@ EDGES = {"left": "left", "right": "right", "top": "above", "bottom": "below"}
 NTH = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 NOT = {"not", "isn't", "isnt", "no", "without"}
 
+DEAFNESS = ("colour", "size", "fill", "side", "relation", "ordinal", "negation")
+"""Kinds of words that a listener may not hear."""
+
 Attributes = tuple[tuple[str, str], ...]
 
 
@@ -48,6 +51,8 @@ class Heard:
     landmark_has: list[tuple[str, str]] = field(default_factory=list)
     nth: int | None = None
     edge: str | None = None
+    by_height: bool = False
+    """Of several that fit the topmost is meant, not the first in reading order, which a mirror changes."""
 
 
 def words_of(text: str) -> list[str]:
@@ -82,6 +87,21 @@ def listen(text: str) -> Heard:
     return heard
 
 
+def deafened(heard: Heard, kinds: Sequence[str]) -> Heard:
+    """What is left of it for someone who doesn't hear these kinds of words. Changes and returns `heard`."""
+    for pairs in (heard.has, heard.lacks, heard.landmark_has):
+        pairs[:] = [pair for pair in pairs if pair[0] not in kinds]
+    if "negation" in kinds:
+        heard.lacks = []
+    across = ("left", "right") if "side" in kinds else ()
+    if "relation" in kinds or heard.side in across:
+        heard.side = None
+    if "ordinal" in kinds or heard.edge in across:
+        heard.edge = None
+    heard.by_height = "side" in kinds
+    return heard
+
+
 def _noun(heard: Heard, noun: str, pending: list[tuple[str, str]]) -> None:
     if heard.noun is None:
         heard.noun, heard.has = noun, [*heard.has, *pending]
@@ -97,28 +117,41 @@ def _beyond(side: str, mark: Sighting) -> Callable[[Sighting], bool]:
     return lambda s: s is not mark and ahead(side, s, mark) > 0
 
 
-def resolve(heard: Heard, seen: Sequence[Sighting]) -> Sighting | None:
+def resolve(heard: Heard, seen: Sequence[Sighting], strict: bool = False) -> Sighting | None:
     """The object meant: constraints are applied one after another, one that leaves nothing is dropped.
 
-    Where several remain, the first in reading order; None only where nothing is seen.
+    Where several remain, the first in reading order; None only where nothing is seen. strict: no
+    constraint is dropped, so that None says that nothing matches.
     """
     left = list(seen)
+    for test in _constraints(heard, seen, strict):
+        left = _keep(left, test, strict)
+    if heard.edge is not None and left:
+        order = sorted(left, key=lambda s: -towards(heard.edge or "", s))
+        nth = heard.nth or 1
+        left = order[(nth if strict else min(nth, len(order))) - 1 :]
+    elif heard.by_height:
+        left.sort(key=lambda s: s.center[1])
+    return left[0] if left else None
+
+
+def _constraints(
+    heard: Heard, seen: Sequence[Sighting], strict: bool
+) -> Iterator[Callable[[Sighting], bool]]:
     if heard.noun is not None:
-        left = _keep(left, lambda s: s.shape == heard.noun)
+        yield lambda s: s.shape == heard.noun
     for name, value in heard.has:
-        left = _keep(left, _is(name, value))
+        yield _is(name, value)
     for name, value in heard.lacks:
-        left = _keep(left, _is(name, value, wanted=False))
+        yield _is(name, value, wanted=False)
     if heard.side is not None and heard.landmark is not None:
         marks = [s for s in seen if s.shape == heard.landmark]
         for name, value in heard.landmark_has:
-            marks = _keep(marks, _is(name, value))
-        for mark in marks[:1]:
-            left = _keep(left, _beyond(heard.side, mark))
-    if heard.edge is not None and left:
-        order = sorted(left, key=lambda s: -towards(heard.edge or "", s))
-        left = order[min(heard.nth or 1, len(order)) - 1 :]
-    return left[0] if left else None
+            marks = _keep(marks, _is(name, value), strict)
+        if marks:
+            yield _beyond(heard.side, marks[0])
+        elif strict:
+            yield lambda s: False
 
 
 def bag_resolve(text: str, seen: Sequence[Sighting]) -> Sighting | None:
@@ -145,5 +178,6 @@ def ahead(side: str, a: Sighting, b: Sighting) -> float:
     return towards(side, a) - towards(side, b)
 
 
-def _keep(items: list[Sighting], test: Callable[[Sighting], bool]) -> list[Sighting]:
-    return [item for item in items if test(item)] or items
+def _keep(items: list[Sighting], test: Callable[[Sighting], bool], strict: bool) -> list[Sighting]:
+    found = [item for item in items if test(item)]
+    return found or ([] if strict else items)
