@@ -280,6 +280,8 @@ def _numbers(record: Record) -> Iterator[tuple[str, float]]:
 def _labels(record: Record) -> Iterator[tuple[str, str]]:
     named = {"source": record.source, "split": record.split, "category": record.category}
     yield from ((name, value) for name, value in named.items() if value is not None)
+    if isinstance(kind := record.trace.get("kind"), str):
+        yield "removed", kind
     if record.landed:
         yield "landed", record.landed
     if record.negation is not None:

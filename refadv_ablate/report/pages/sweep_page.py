@@ -20,6 +20,7 @@ from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.landings import flows, landing_table
 from refadv_ablate.report.tables.table import Table
+from refadv_ablate.report.tables.word_kinds import word_kinds
 from refadv_ablate.statistics.formatting import cell_name, warnings_of
 from refadv_ablate.statistics.landings import Flow
 from refadv_ablate.storage.jsonl import atomic, write_json
@@ -75,7 +76,7 @@ def from_study(
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
     families = list(contrasting.every(study))
     landed = list(flows(study))
-    tables += [landing_table(landed)] if landed else []
+    tables += [word_kinds(study), *([landing_table(landed)] if landed else [])]
     tables += list(tables_of(families))
     tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
     write_tables(folder / "tables", tables, formats)

@@ -18,6 +18,7 @@ from refadv_ablate.statistics.formatting import (
     operator_name,
     p_holm,
     p_value,
+    points,
     unchanged,
     unread,
     with_interval,
@@ -94,6 +95,7 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
         Column("p_sign_flip", "p, sign flip", "Checks of Δ Acc@0.5"),
         Column("p_mcnemar", "p, McNemar (ignores clustering)", "Checks of Δ Acc@0.5"),
         Column("draw_sd", "SD over draws", "Checks of Δ Acc@0.5"),
+        Column("same", "same outcome", "Consistency"),
     ]
     lines = []
     for comparison in comparisons:
@@ -106,11 +108,19 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
             values["parsed_only"] = Number(comparison.parsed_only["acc50"].delta, signed=True)
         if "acc50" in comparison.deltas:
             values |= dict(_checks(comparison.deltas["acc50"]))
+            values["same"] = Fact(_consistency(comparison.deltas["acc50"]))
         lines.append(_line(comparison, values))
     notes = [NOTE]
     if "dig_avg" in names:
         notes.append(DIG)
     return _table("metrics", "All metrics and checks", columns, lines, *notes)
+
+
+def _consistency(delta: Delta) -> str:
+    """Share of the examples that are hit in both conditions or missed in both."""
+    if not delta.delta.n:
+        return "n/a"
+    return points(1 - (delta.right_to_wrong + delta.wrong_to_right) / delta.delta.n)
 
 
 def _checks(delta: Delta) -> Iterator[tuple[str, Value]]:
