@@ -20,25 +20,6 @@ from refadv_ablate.errors import UserError, nearest, printable
 from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 
 PROGRAM = "refadv-ablate"
-COMMANDS = {
-    "perturb": (
-        "refadv_ablate.commands.perturb",
-        "write the perturbed texts to a JSONL that can be read, edited, passed back",
-    ),
-    "doctor": (
-        "refadv_ablate.commands.doctor",
-        "ask a handful, overlay the boxes, show how the frame was read",
-    ),
-    "stats": ("refadv_ablate.commands.stats", "statistics and figures of data sets"),
-    "report": ("refadv_ablate.commands.report", "tables, figures and pages from runs or prediction files"),
-    "store": ("refadv_ablate.commands.store", "the prediction store: stats, export, prune, repair"),
-    "selftest": (
-        "refadv_ablate.commands.selftest",
-        "controls with known answers, and the calibration of the intervals",
-    ),
-    "power": ("refadv_ablate.commands.power", "the smallest Δ that a planned run can detect"),
-    "ui": ("refadv_ablate.commands.ui", "MLflow's pages on the right store"),
-}
 FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")
 INTERRUPTED = 130
 DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
@@ -104,9 +85,9 @@ def _dispatch(words: list[str]) -> int:
         print(f"{PROGRAM} {__version__}")
         return 0
     command = rest.pop(0) if rest and "=" not in rest[0] and not rest[0].startswith(("~", "+")) else None
-    if command is not None and command not in COMMANDS:
+    if command is not None and command not in commands():
         raise UserError(
-            f"there is no command {command!r}; {nearest(command, COMMANDS)}; or give key=value words to run"
+            f"there is no command {command!r}; {nearest(command, commands())}; or give key=value words to run"
         )
     if {"-h", "--help"} & set(flags):
         print(help_text(command))
@@ -127,6 +108,11 @@ def _dispatch(words: list[str]) -> int:
 # ── help ────────────────────────────────────────────────────────────────────────────────────────
 
 
+def commands() -> dict[str, str]:
+    """Command → what it does: the first comment of conf/command/NAME.yaml; its module is commands/NAME.py."""
+    return assets.options("command")
+
+
 def help_text(command: str | None = None) -> str:
     """Commands, config groups and their options, one line each; or the keys of one command."""
     if command is not None:
@@ -142,7 +128,7 @@ def help_text(command: str | None = None) -> str:
         "options: -m sweep · --cfg print the composed config · --dry-run list the cells · --version · --help",
         "",
         "commands:",
-        *(f"  {name:<22} {about}" for name, (_, about) in COMMANDS.items()),
+        *(f"  {name:<22} {about}" for name, about in commands().items()),
     ]
     for group in (*assets.GROUPS, *assets.RECIPES):
         lines += [
@@ -163,7 +149,7 @@ def _own_keys() -> list[str]:
 def _command_help(command: str) -> str:
     path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
     body = path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
-    head = f"python -m refadv_ablate {command} key=value …: {COMMANDS[command][1]}"
+    head = f"python -m refadv_ablate {command} key=value …: {commands()[command]}"
     return f"{head}\n\n{body}\n\nand every key of the main job"
 
 
@@ -176,7 +162,7 @@ def _run_command(command: str, words: list[str]) -> int:
 
     path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
     own = {str(key) for key in OmegaConf.load(path)} if path.exists() else set()
-    module = importlib.import_module(COMMANDS[command][0])
+    module = importlib.import_module(f"refadv_ablate.commands.{command}")
     overrides = [f"+command={command}"] if path.exists() else []
     for index, word in enumerate(words):
         key = word.split("=", 1)[0]
