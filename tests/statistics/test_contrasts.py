@@ -299,3 +299,14 @@ def test_the_page_of_contrasts_says_what_the_intervals_allow(tmp_path):
         console = Console(width=120, record=True, file=out)
         console.print(contrast_lines(family))
     assert "relative fall" in console.export_text()
+
+
+def test_a_sweeps_page_shows_the_differences_between_its_models(tmp_path):
+    from refadv_ablate.report.pages import sweep_page
+
+    found = study(cells(), metrics=("acc50",), n_boot=0)
+    html, _ = sweep_page.from_study(tmp_path, found, formats=("csv",))
+    text = html.read_text(encoding="utf-8")
+    assert "deaf loses less than listener (one · direct · bow): difference of Δ +50.0" in text
+    assert "Differences between data sets" in text
+    assert (tmp_path / "figures" / "contrasts_model.svg").is_file()

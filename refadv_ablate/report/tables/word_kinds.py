@@ -9,9 +9,9 @@ from refadv_ablate.statistics.word_kinds import by_kind
 from refadv_ablate.types import ORIGINAL
 
 NOTE = (
-    "Δ of Acc@0.5 on the examples that lost a descriptor of this kind, 95% interval clustered by image; p: "
-    "sign flips of whole images, Holm-adjusted over the kinds of one result. Other examples lost other kinds: "
-    "a difference between kinds is also one between examples."
+    "Δ of Acc@0.5 on the examples that lost a descriptor of this kind, 95% interval clustered by image. "
+    "p: sign flips of whole images, Holm-adjusted over the kinds of one result. Other examples lost other "
+    "kinds: a difference between kinds is also one between examples."
 )
 
 
