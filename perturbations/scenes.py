@@ -102,6 +102,8 @@ class Sentence:
     text: str
     meaning: Meaning
     pieces: tuple[Piece, ...]
+    noun: tuple[int, int]
+    """The character range of the head noun."""
 
     def keeping(self, kept: Sequence[int]) -> Sentence:
         """The head noun with these descriptors, by their places in `pieces`, and no others."""
@@ -158,7 +160,7 @@ def read(text: str) -> Sentence | None:
         modifier = Rank(_key(EDGE, found["edge"]), NTH.index(found["nth"]) + 1)
         said = f"{found['nth']} … {found['from']}"
         pieces.insert(0, Piece("ordinal", "ordinal", said, (found.span("nth"), found.span("from"))))
-    return Sentence(text, Meaning(_phrase(found, ""), modifier), tuple(pieces))
+    return Sentence(text, Meaning(_phrase(found, ""), modifier), tuple(pieces), found.span("shape"))
 
 
 def _sure(text: str) -> Sentence:
