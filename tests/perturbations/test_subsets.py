@@ -39,7 +39,8 @@ def test_every_proper_subset_is_asked_once_and_says_how_many_candidates_fit() ->
             assert [piece.text for piece in sentence.pieces] == [
                 p.trace["descriptors"][i] for i in p.trace["kept"]
             ]
-            assert p.part == (f"keep:{','.join(map(str, p.trace['kept']))}" if p.trace["kept"] else "head noun")
+            label = f"keep:{','.join(map(str, p.trace['kept']))}" if p.trace["kept"] else "head noun"
+            assert p.part == label
 
 
 def test_head_noun_alone_fits_the_whole_category() -> None:
