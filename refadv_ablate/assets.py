@@ -121,12 +121,20 @@ def check(
                 _check_option(override.key_or_group, value, folder)
     chosen = [o for o in parsed if not _is_plain_key(o, groups)]
     words = [o.input_line for o in chosen if not o.is_sweep_override()]
-    first = [f"{o.key_or_group}={_first(o)}" for o in chosen if o.is_sweep_override()]
-    if len(chosen) < len(parsed):
-        config = compose([*words, *first], folder=folder)
-        for override in parsed:
-            if _is_plain_key(override, groups) and not override.is_add():
-                _check_key(config, override.key_or_group)
+    swept = {o.key_or_group: _each(o) for o in chosen if o.is_sweep_override()}
+    named = {o.key_or_group: o.input_line for o in chosen}
+    composed: dict[tuple[str, ...], Any] = {}
+    for override in parsed:
+        if override.is_add() or not _is_plain_key(override, groups):
+            continue
+        group = override.key_or_group.split(".")[0]
+        for value in swept.get(group, [""]):  # a key of a group must be there for each of its options
+            job = {**{name: values[0] for name, values in swept.items()}, **({group: value} if value else {})}
+            given = (*words, *(f"{name}={one}" for name, one in job.items()))
+            if given not in composed:
+                composed[given] = compose(given, folder=folder)
+            option = f"{group}={value}" if value else group if group in MERGED else named.get(group, group)
+            _check_key(composed[given], override.key_or_group, option)
 
 
 MERGED = ("perturb",)
@@ -157,14 +165,46 @@ def representative(overrides: Sequence[str]) -> list[str]:
 
 
 def sweep_params(overrides: Sequence[str]) -> list[str]:
-    """The overrides with the sweep of a recipe (`hydra.sweeper.params`) before those of the command line."""
+    """The overrides with the sweep of a recipe (`hydra.sweeper.params`) before those of the command line.
+
+    Keys of a group, such as data.path, are left aside while it is read: which options they belong to is
+    what the recipe says.
+    """
     from omegaconf import OmegaConf
 
-    config = compose(representative(overrides), with_hydra=True)
-    given = {override.key_or_group for override in parse(overrides)}
+    parsed = parse(overrides)
+    plain_keys = [_in_group(override.key_or_group) for override in parsed]
+    given = {override.key_or_group for override in parsed}
+    config = compose(
+        [word for word, plain in zip(representative(overrides), plain_keys, strict=True) if not plain],
+        with_hydra=True,
+    )
     params = OmegaConf.to_container(config.hydra.sweeper.get("params") or OmegaConf.create({}), resolve=True)
     assert isinstance(params, dict)
     return [f"{key!s}={value!s}" for key, value in params.items() if str(key) not in given] + list(overrides)
+
+
+def forced(overrides: Sequence[str], params: Sequence[str]) -> list[str]:
+    """The overrides with `++` before each key of a group whose option is swept over.
+
+    Hydra composes once before it knows the options of the jobs, and the option that it composes with may
+    lack the key; `check` has seen to it that those of the jobs have it.
+    """
+    swept = {override.key_or_group for override in parse(params) if override.is_sweep_override()}
+    swept |= {override.key_or_group for override in parse(params)} - {
+        override.key_or_group for override in parse(overrides)
+    }
+
+    def must(override: Any) -> bool:
+        group = override.key_or_group.split(".")[0]
+        plain_assignment = not (override.is_add() or override.is_delete())
+        return _in_group(override.key_or_group) and group in swept and plain_assignment
+
+    return [f"++{o.input_line}" if must(o) else o.input_line for o in parse(overrides)]
+
+
+def _in_group(key: str) -> bool:
+    return "." in key and "/" not in key and key.split(".")[0] in GROUPS
 
 
 def _is_plain_key(override: Any, groups: Sequence[str]) -> bool:
@@ -172,9 +212,9 @@ def _is_plain_key(override: Any, groups: Sequence[str]) -> bool:
     return key not in groups and not key.startswith(("hydra", "command"))
 
 
-def _first(override: Any) -> str:
-    values = _values(override)
-    return values[0] if values else "null"
+def _each(override: Any) -> list[str]:
+    """The values of a sweep, each as one job has it."""
+    return [str(value) for value in override.sweep_string_iterator()] or ["null"]
 
 
 def _values(override: Any) -> list[str]:
@@ -205,7 +245,8 @@ def _check_option(group: str, value: str, folder: str = "conf") -> None:
         raise UserError(f"there is no {group}={value}; {nearest(value, known)}")
 
 
-def _check_key(config: Any, dotted: str) -> None:
+def _check_key(config: Any, dotted: str, option: str) -> None:
+    """Raises UserError where the config has no such key; `option` is the group's, as in data=shapes."""
     from omegaconf import DictConfig
 
     node, walked = config, ""
@@ -213,7 +254,8 @@ def _check_key(config: Any, dotted: str) -> None:
         if isinstance(node, DictConfig):
             names = {str(key) for key in node}
             if part not in names:
-                where = walked or "the configuration"
+                where = option if walked and walked == option.split("=")[0] else walked
+                where = where or "the configuration"
                 raise UserError(f"{dotted}: {where} has no key {part!r}; {nearest(part, names)}")
             node = node._get_node(part)
             walked = f"{walked}.{part}".strip(".")
@@ -237,7 +279,7 @@ def explain(error: Exception, overrides: Sequence[str], folder: str = "conf") ->
     if missing:
         group = missing[1].split("/")[0]
         with suppress(UserError):
-            known = options(_group_in(group, folder))
+            known = options(_group_in(group, folder)) | (variants(group) if folder == "conf" else {})
             return f"there is no {group}={missing[2]}; {nearest(missing[2], known)}"
     return f"the configuration can't be composed from {' '.join(overrides) or 'no overrides'}: {text}"
 

@@ -202,7 +202,7 @@ def _check(words: Sequence[str], multirun: bool) -> None:
             )
         if key in ("hydra/launcher", "hydra/sweeper") and not multirun:
             raise UserError(f"{key} has no effect without -m; add -m, or leave it out")
-    assets.check(words)
+    assets.check(assets.sweep_params(words) if multirun else words)
 
 
 def _sweep(words: list[str], multirun: bool, dry: bool) -> int:

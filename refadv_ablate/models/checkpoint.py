@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from refadv_ablate.errors import ModelUnavailable
@@ -48,6 +49,22 @@ def locate(spec: ModelSpec) -> str:
     if not _cached(spec):
         _probe(spec)
     return spec.checkpoint
+
+
+def lacking(spec: ModelSpec) -> Iterator[tuple[str, str, bool]]:
+    """("weights", one sentence, whether a run can't start so), without asking the hub."""
+    from huggingface_hub import constants
+
+    hub_id = not spec.checkpoint.startswith(("/", ".", "~")) and spec.checkpoint.count("/") == 1
+    elsewhere = hub_id and local_folder(spec.checkpoint) is None and not _cached(spec)
+    if elsewhere and not constants.HF_HUB_OFFLINE:
+        told = "is not on this machine; the run would download it from the hub when it starts"
+        yield "weights", f"{spec.checkpoint} {told}", False
+        return
+    try:
+        locate(spec)
+    except ModelUnavailable as error:
+        yield "weights", str(error), True
 
 
 def _cached(spec: ModelSpec) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from refadv_ablate.boxes import Size
 from refadv_ablate.errors import ImageUnreadable
-from refadv_ablate.models.checkpoint import explain, fingerprint, locate
+from refadv_ablate.models.checkpoint import explain, fingerprint, lacking, locate
 from refadv_ablate.models.local.batching import windows
 from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, quiet
 from refadv_ablate.models.local.preparing import as_sent
@@ -54,6 +54,10 @@ class Detector(ABC):
             "revision": self.spec.revision,
             "dtype": dtype_used(self.dtype, self.device),
         }
+
+    def lacks(self) -> Iterator[tuple[str, str, bool]]:
+        """For a dry run: what is not there, why, and whether a run can't start so."""
+        return lacking(self.spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """In the order asked; neighbours on the same image go together."""

@@ -4,7 +4,7 @@ of Gemini and Claude (`base_url` and `api_key_env` in the model's YAML under eng
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,13 @@ class OpenAI:
             "omit": sorted(self.option("omit", ())),
         }
 
+    def lacks(self) -> Iterator[tuple[str, str, bool]]:
+        """For a dry run: address or key, why, and whether a run can't start so."""
+        if not self._address():
+            yield "address", _told(lambda: self.url), True
+        elif told := _told(self._key):
+            yield "key", told, True
+
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """One event loop (in a thread of its own) and one client for this call; replies as they come."""
         waiting = iter(requests)
@@ -165,3 +172,12 @@ class OpenAI:
             f"{self.spec.name} at {self.url} needs an API key in the environment variable {name}: "
             f"export {name}=…"
         )
+
+
+def _told(needed: Callable[[], object]) -> str:
+    """The sentence of what is needed and isn't there; "" where it is."""
+    try:
+        needed()
+    except UserError as error:
+        return str(error)
+    return ""

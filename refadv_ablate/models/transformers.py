@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable, UserError
-from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
+from refadv_ablate.models.checkpoint import explain, fingerprint, lacking, locate, unavailable
 from refadv_ablate.models.local.batching import BatchSize, arranged, collated, take, windows
 from refadv_ablate.models.local.devices import (
     best_device,
@@ -78,6 +78,10 @@ class Transformers:
             "dtype": dtype_used(self.dtype, self.device, bool(self.device_map)),
             "attn_implementation": self.attn_implementation,
         }
+
+    def lacks(self) -> Iterator[tuple[str, str, bool]]:
+        """For a dry run: what is not there, why, and whether a run can't start so."""
+        return lacking(self.spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Answered]:
         """Pulls two windows of requests ahead; answers come by length within a window."""

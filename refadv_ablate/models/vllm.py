@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refadv_ablate.errors import ImageUnreadable, ModelUnavailable
-from refadv_ablate.models.checkpoint import explain, fingerprint, locate, unavailable
+from refadv_ablate.models.checkpoint import explain, fingerprint, lacking, locate, unavailable
 from refadv_ablate.models.local.batching import windows
 from refadv_ablate.models.local.devices import free_memory, versioned
 from refadv_ablate.models.servers.budget import cost
@@ -56,6 +56,10 @@ class Vllm:
             "image": [self.image_format, self.image_quality],
             "options": {**self.spec.engine_options.get("vllm", {}), **self.engine},
         }
+
+    def lacks(self) -> Iterator[tuple[str, str, bool]]:
+        """For a dry run: what is not there, why, and whether a run can't start so."""
+        return lacking(self.spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Window by window, those with the same template options in one call."""

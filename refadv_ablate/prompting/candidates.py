@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -109,6 +109,12 @@ class SamCandidates:
             del settings[unimportant]
         return {"source": "sam", **settings}
 
+    def lacks(self) -> Iterator[tuple[str, str, bool]]:
+        """For a dry run: the segmenter's weights, why, and whether a run can't start so."""
+        from refadv_ablate.models.checkpoint import lacking
+
+        return lacking(_spec(self.checkpoint, self.revision))
+
     def boxes(self, example: Example) -> tuple[Box, ...]:
         """Computed once per image. Raises ModelUnavailable where the weights can't be had."""
         key = digest(self.identity(), example.image.digest())
@@ -172,11 +178,15 @@ def _keep(path: Path, rows: list[list[float]]) -> None:
     Path(file.name).replace(path)
 
 
+def _spec(checkpoint: str, revision: str | None) -> ModelSpec:
+    return ModelSpec("the segmenter", checkpoint, PlainBoxes(), OriginalPixels(), {}, revision=revision)
+
+
 @lru_cache(maxsize=1)
 def _segmenter(checkpoint: str, revision: str | None, device: str | None) -> Any:
     from refadv_ablate.models.checkpoint import REMEDY, explain, locate
 
-    spec = ModelSpec("the segmenter", checkpoint, PlainBoxes(), OriginalPixels(), {}, revision=revision)
+    spec = _spec(checkpoint, revision)
     try:
         where = locate(spec)
         import torch

@@ -8,27 +8,65 @@ from itertools import product
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
 from refadv_ablate.masking import censored
-from refadv_ablate.running.job import Job
+from refadv_ablate.running.lacking import Lack, Looked, look
+
+READY, LACKING = "new", "not ready"
 
 
 def list_cells(words: Sequence[str]) -> int:
-    """The cells that the command would run, and how each stands."""
+    """Prints a line for each cell, then each lack once with the jobs that it keeps from running.
 
+    Returns 1 where any job can't run as things are, else 0.
+    """
+    jobs = [_looked(combination) for combination in product(*_choices(words))]
+    total = 0
+    for job in jobs:
+        for line in _lines(job):
+            total += 1
+            print(censored(line))
+    for lack, names in _grouped(jobs).items():
+        label = f"lacks {lack.kind}" if lack.stops else lack.kind
+        which = "all jobs" if len(names) == len(jobs) > 1 else ", ".join(names)
+        print(censored(f"\n{label} ({len(names)} of {len(jobs)} jobs): {lack.text}\n  {which}"))
+    lacking = sum(any(lack.stops for lack in job.lacks) for job in jobs)
+    print(f"\n{total} cells" + (f", {lacking} jobs that lack something" if lacking else ""))
+    return 1 if lacking else 0
+
+
+def _choices(words: Sequence[str]) -> list[list[str]]:
+    """For each word the words that a job has in its place: one, or one of a sweep's."""
     choices = []
     for override in assets.parse(words):
         values = list(override.sweep_iterator()) if override.is_sweep_override() else None
         key = override.get_key_element()
         choices.append([f"{key}={v}" for v in values] if values else [override.input_line])
-    total = lacking = 0
-    for combination in product(*choices):
-        try:
-            cells = Job.of(assets.compose(list(combination))).cells
-        except UserError as error:  # such as data that isn't there yet
-            print(censored(f"{'not ready':<11} {' '.join(combination)}: {error}"))
-            lacking += 1
-            continue
-        for cell in cells:
-            total += 1
-            print(f"{cell.state() or 'new':<11} {cell.folder.name}")
-    print(f"{total} cells" + (f", {lacking} jobs that lack something" if lacking else ""))
-    return 1 if lacking else 0
+    return choices
+
+
+def _looked(combination: Sequence[str]) -> Looked:
+    name = " ".join(combination)
+    try:
+        return look(assets.compose(list(combination)), name)
+    except UserError as error:
+        return Looked(name, (), (Lack("configuration", str(error)),))
+
+
+def _lines(job: Looked) -> list[str]:
+    """A line for each cell; the job's name where its cells can't be known."""
+    kinds = list(dict.fromkeys(lack.kind for lack in job.lacks if lack.stops))
+    ending = f"  lacks {', '.join(kinds)}" if kinds else ""
+    if not job.cells:
+        return [f"{LACKING:<11} {job.name}{ending}"]
+    return [
+        f"{cell.state() or (LACKING if kinds else READY):<11} {cell.folder.name}{ending}"
+        for cell in job.cells
+    ]
+
+
+def _grouped(jobs: Sequence[Looked]) -> dict[Lack, list[str]]:
+    """Each lack with the names of the jobs that have it."""
+    groups: dict[Lack, list[str]] = {}
+    for job in jobs:
+        for lack in job.lacks:
+            groups.setdefault(lack, []).append(job.name)
+    return groups

@@ -30,9 +30,10 @@ from refadv_ablate.storage.records import load
 
 def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     """Returns the exit status: 1 if any cell failed or is incomplete. Raises UserError for a mistake."""
-    config = assets.compose(assets.representative(words))
+    whole = assets.sweep_params(words) if multirun else words
+    config = assets.compose(assets.representative(whole))
     if dry:
-        return list_cells(_models_first(assets.sweep_params(words)) if multirun else words)
+        return list_cells(_models_first(whole))
     settings = Settings.of(assets.plain(config))
     job = None if multirun else Job.of(config)  # a mistake shows before anything is written
     try:
@@ -127,6 +128,7 @@ def _hydra(words: Sequence[str]) -> bool:
     """
     import hydra
 
+    words = assets.forced(words, assets.sweep_params(words))
     sys.argv = [sys.argv[0], "-m", *hidden(_models_first(words))]  # Hydra writes them down
     job = hydra.main(config_path=str(assets.asset_dir("conf")), config_name="config", version_base="1.3")(
         task
@@ -183,5 +185,5 @@ def _note_failure(sweep: Sweep, config: Any, error: Exception) -> None:
         return
     name = str(config.model.get("name") or "?")
     constant = set(sweep.facts()["overrides"])
-    swept = " ".join(word for word in words if word not in constant)
+    swept = " ".join(word for word in words if word.lstrip("+") not in constant)
     sweep.put(CellState(key, "", name, swept, "", "", "failed", reason))

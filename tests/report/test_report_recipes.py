@@ -86,6 +86,35 @@ def test_sized_models_name_their_checkpoint_and_the_papers_lines_are_all_run():
 
 
 @pytest.mark.parametrize("name", PAPER)
+def test_a_recipe_takes_the_place_of_its_data(name, monkeypatch):
+    """A folder or a hub id as data.path, a form, or all sets below $REFADV_DATA, of each data set."""
+    words = [f"paper={name}", "data.path=/data/some place", "data.form=hub"]
+    whole = assets.sweep_params(words)
+    assets.check(whole)
+    forced = assets.forced(words, whole)
+    assert forced == [f"paper={name}", "++data.path=/data/some place", "++data.form=hub"]
+    assert composed(f"paper={name}", *forced[1:]) is not None, "as Hydra composes before it knows the jobs"
+    monkeypatch.setenv("REFADV_DATA", "/elsewhere")
+    for data in swept(f"paper={name}")["data"]:
+        assert assets.plain(assets.compose([f"data={data}"]).data)["path"].startswith("/elsewhere/")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["paper=table6_ref_adv_s", "data.pth=x"], "data=ref_adv_s has no key 'pth'; did you mean 'path'"),
+        (["paper=table6_ref_adv_s", "using=embedded", "data.path=x"], "data=shapes has no key 'path'"),
+        (["data=ref_adv_s,shapes", "data.path=x"], "data=shapes has no key 'path'"),
+        (["model=qwen3_vl,listener", "model.size=8B"], "model=listener has no key 'size'"),
+        (["paper=tabel6_ref_adv_s"], "did you mean 'table6_ref_adv_s'"),
+    ],
+)
+def test_a_key_that_one_of_the_jobs_lacks_is_named_with_its_option(words, said):
+    with pytest.raises(assets.UserError, match=re.escape(said)):
+        assets.check(assets.sweep_params(words))
+
+
+@pytest.mark.parametrize("name", PAPER)
 def test_a_rehearsal_needs_nothing_but_the_package(name):
     found = swept(f"paper={name}", "using=embedded")
     assert found["data"] == ["shapes"]

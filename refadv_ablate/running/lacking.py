@@ -1,0 +1,139 @@
+"""What a job lacks before it could run; nothing is loaded, downloaded or asked to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from refadv_ablate import assets
+from refadv_ablate.errors import UserError
+from refadv_ablate.models.servers.budget import Budget
+from refadv_ablate.running.cells import Cell, cells_of
+from refadv_ablate.running.parts import Parts, parts_of
+from refadv_ablate.running.plan import examples
+from refadv_ablate.seeding import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One thing that is not there.
+
+    kind: configuration, prompt, files, candidates, weights, address, key or money.
+    text: what, and what to do.
+    stops: whether the job can't run without it; else it is worth knowing before the start.
+    """
+
+    kind: str
+    text: str
+    stops: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A job: its name (model, data, prompt, operators), its cells where they can be known, its lacks."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    lacks: tuple[Lack, ...]
+
+
+def look(config: Any, name: str) -> Looked:
+    """Looks at one composed job; `name` stands for it where its parts can't be built."""
+    try:
+        parts = parts_of(config)
+    except UserError as error:
+        return Looked(name, (), (Lack("configuration", str(error)),))
+    name = "--".join([parts.spec.name, parts.data.name, parts.style.name, "+".join(parts.operators)])
+    found: list[Lack] = []
+    try:
+        parts.style.fingerprint(parts.spec)
+    except UserError as error:
+        found.append(Lack("prompt", str(error)))
+    count, of_data = _data(parts)
+    found += [*of_data, *_engine(parts), *_money(parts, count)]
+    cells: tuple[Cell, ...] = ()
+    with suppress(UserError):  # what keeps them from being known is among the lacks
+        cells = tuple(cells_of(parts))
+    return Looked(name, cells, tuple(found))
+
+
+def _data(parts: Parts) -> tuple[int | None, tuple[Lack, ...]]:
+    """How many examples there are, where that can be known, and what the data and the marks lack."""
+    candidates = parts.style.candidates
+    source = candidates.identity() if candidates and not hasattr(candidates, "lacks") else None
+    key = canonical([parts.config["data"], source, parts.settings.limit])
+    return _seen(key, _Held(parts, source is not None))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Parts beside a key that stands for what matters of them."""
+
+    parts: Parts
+    marked: bool
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held)
+
+
+@lru_cache(maxsize=64)
+def _seen(_key: str, held: _Held) -> tuple[int | None, tuple[Lack, ...]]:
+    """Once for all the jobs of a command that look at the same data with the same marks."""
+    parts, number, without, first = held.parts, 0, 0, ""
+    try:
+        for example in examples(parts.data, parts.settings.limit):
+            number += 1
+            if held.marked and parts.style.candidates is not None:
+                try:
+                    parts.style.candidates.boxes(example)
+                except UserError as error:
+                    without, first = without + 1, first or str(error)
+    except UserError as error:
+        return None, (Lack("files", str(error)),)
+    if not number:
+        return 0, (Lack("files", f"{parts.data.name} has no examples; check data.split and data.exclude"),)
+    told = f"{without} of {number} examples of {parts.data.name} have none; the first: {first}"
+    return number, ((Lack("candidates", told),) if without else ())
+
+
+def _engine(parts: Parts) -> Iterator[Lack]:
+    """What the engine and the source of the marks say that they lack."""
+    node: Any = parts.engine
+    while isinstance(node, Mapping) and isinstance(node.get("inner_config"), Mapping):
+        node = node["inner_config"]
+    try:
+        engine = assets.build(node, "backend", spec=parts.spec)
+    except UserError as error:
+        yield Lack("configuration", str(error))
+        return
+    for part in (engine, parts.style.candidates):
+        told = getattr(part, "lacks", None)
+        if told is not None:
+            yield from (Lack(*found) for found in told())
+
+
+def _money(parts: Parts, count: int | None) -> Iterator[Lack]:
+    """What a run on a priced model may cost at most, beside the budget."""
+    price, tokens = parts.spec.price, parts.spec.sampling.max_new_tokens
+    if not (price.input or price.output):
+        return
+    tokens = max(tokens, parts.style.max_new_tokens or 0)
+    budget, read = parts.settings.budget_usd, int(parts.engine.get("first_input_tokens") or 8192)
+    each = Budget(price, first_input_tokens=read).worst(tokens)
+    bound = f"a request costs at most {each:.4f} USD ({int(read * 1.1):,} tokens in, {tokens:,} out)"
+    total = None
+    if count is not None:
+        draws = sum(operator.draws or 1 for operator in parts.operators.values())
+        asked = count * (1 + draws)
+        total = asked * each
+        bound += f", {asked:,} requests {total:,.2f} USD"
+    if budget is None:
+        yield Lack("money", f"no budget_usd is set: {bound}", stops=False)
+    elif total is None or total > budget:
+        yield Lack("money", f"budget_usd={budget:g} may end the run early: {bound}", stops=False)
