@@ -1,4 +1,4 @@
-# demo · test · check · bench: the README and CI call these and nothing else.
+# demo · test · check · bench · engines: the README and CI call these and nothing else.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,7 @@ EXTRAS := dev,curate,cluster,ray,postgres
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench engines clean
 
 setup: $(VENV)/.installed
 
@@ -33,5 +33,10 @@ check: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# Real engines in environments of their own (.venv-*): what can be had here answers what transformers answers,
+# is killed, resumes and is freed; caches are measured; the tables of docs/engines.md are written.
+engines: setup
+	$(BIN)/python -m benchmarks.engines
+
 clean:
-	rm -rf $(VENV) results mlflow.db mlartifacts dist
+	rm -rf $(VENV) .venv-* results mlflow.db mlartifacts dist

@@ -152,10 +152,9 @@ def agreement(reference: Rows, other: Rows) -> Agreement:
         tokens += theirs["usage"].get("output_tokens") == row["usage"]["output_tokens"]
         if not same and not first:
             first = f"{key}: {row['text']!r}, {theirs['text']!r}"
-    alike = all(
-        other[key]["expression"] == row["expression"] for key, row in reference.items() if key in other
-    )
-    return Agreement(len(reference), texts, tokens, alike and bool(reference), first)
+    both = reference.keys() & other.keys()
+    alike = bool(both) and all(other[key]["expression"] == reference[key]["expression"] for key in both)
+    return Agreement(len(reference), texts, tokens, alike, first)
 
 
 def same_records(one: Rows, two: Rows) -> bool:

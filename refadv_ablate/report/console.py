@@ -140,6 +140,9 @@ def _aside(comparison: Comparison) -> Iterator[str]:
         yield f"; chance {points(chance)} (n {details['chance_acc50_n']:,})"
     if (recall := details.get("candidate_recall")) is not None:
         yield f"; candidate recall {points(recall)} (n {details['candidate_recall_n']:,})"
+    sides = details.get("engines", {}).values()
+    if engines := sorted({engine for side in sides for engine in side}):
+        yield f"; answered by {', '.join(engines)}"
     if details.get("input_tokens") or details.get("output_tokens"):
         cost = f", ${details['usd']:,.2f}" if details.get("usd") else ""
         yield f"; {details['input_tokens']:,} tokens in, {details['output_tokens']:,} out{cost}"
