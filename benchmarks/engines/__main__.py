@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.engines import others, page
-from benchmarks.engines.caches import measure
+from benchmarks.engines.caches import Caches, measure
 from benchmarks.engines.checks import NAMES, offline, references, served
 from benchmarks.engines.environments import ROOT, VLLM, NotInstalled
 from benchmarks.engines.page import Row
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     chosen = told.names or list(NAMES)
     with tempfile.TemporaryDirectory(prefix="engines-") as folder:
         rows = _rows(chosen, told.examples, Path(folder))
-        caches = _caches(Path(folder)) if "caches" in chosen else None
+        caches = _caches(Path(folder), told.examples) if "caches" in chosen else None
     if not told.no_page:
         page.keep(rows, caches, operators())
     bad = [row for row in rows if not row.not_run and not _as_it_should(row)]
@@ -106,12 +106,12 @@ def _told(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _caches(folder: Path) -> object:
+def _caches(folder: Path, n: int) -> Caches:
     at = folder / "caches"
     at.mkdir()
     model = CHECKPOINTS[1]
     VLLM.ensure()
-    found = measure(model, ROOT / "refadv_ablate" / "checkpoints" / model, 200, at)
+    found = measure(model, ROOT / "refadv_ablate" / "checkpoints" / model, n, at)
     print(f"caches: {found}", flush=True)
     return found
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.engines.serving import VLLM_SERVER, Running, serving
 
-BLOCK, BLOCKS, IMAGE_CACHE_GB = 32, 128, 0.002
+BLOCK, BLOCKS, IMAGE_CACHE_GB = 32, 64, 0.002
 SERVED = ("--block-size", str(BLOCK), "--num-gpu-blocks-override", str(BLOCKS))
 COUNTERS = {
     "prefix": ("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
@@ -72,22 +72,18 @@ class Listening:
 def planned(model: str, n: int, out: Path) -> tuple[Any, list[Any]]:
     """The model's spec, and the requests of a run over all conditions as the package orders them."""
     from refadv_ablate.assets import compose
+    from refadv_ablate.running import plan
     from refadv_ablate.running.ask import Keys, ask
-    from refadv_ablate.running.job import _texts
+    from refadv_ablate.running.measure import plan_of, texts_of
     from refadv_ablate.running.parts import parts_of
-    from refadv_ablate.running.perturbed_texts import read
-    from refadv_ablate.running.run import Job, plan
-    from refadv_ablate.storage.answers import Store
+    from refadv_ablate.storage.answers import MemoryStore
 
     words = [f"perturb=[{','.join(CONDITIONS)}]", f"model={model}", f"data.n={n}", f"out={out}"]
     parts = parts_of(compose(words))
     listening: Any = Listening()
-    texts = {label: read(path) for label, path in _texts(parts, parts.operators).items()}
-    draws = {label: operator.draws for label, operator in parts.operators.items()}
-    job = Job(parts.data, parts.spec, listening, parts.style, texts, draws)
-    keys = Keys({"engine": "none"})
-    wanted = ((p.key, p.request) for p in plan(job, keys) if p.request is not None)
-    ask(listening, wanted, Store("none"), {}, lambda *_: None)
+    wanted = plan_of(parts, listening, parts.operators, texts_of(parts, parts.operators))
+    questions = ((p.key, p.request) for p in plan.planned(wanted, Keys({})) if p.request is not None)
+    ask(listening, questions, MemoryStore(), {}, lambda *_: None)
     return parts.spec, listening.requests
 
 
