@@ -235,3 +235,10 @@ def test_whole_pictures_that_are_the_referent_are_no_sign():
         box = frame.to_pixels((0, 0, 1000, 1000), seen)[0]
         check.add(Reading(box, 1, (0, 0, 1000, 1000 - number / 100)), seen, str(number), Box(0, 0, 640, 480))
     assert check.warnings() == ()
+
+
+def test_draws_of_one_example_may_answer_alike():
+    check, box = FrameCheck(Relative()), Box(64, 48, 320, 240)
+    for _ in range(3):
+        check.add(Reading(box, 1, (100, 100, 500, 500)), VGA, "one", Box(64, 48, 320, 240))
+    assert len(check.samples().raw) == 3
