@@ -91,6 +91,7 @@ def end_group(process: subprocess.Popen[bytes]) -> int:
             os.killpg(process.pid, signal.SIGKILL)
         if alone_after(process, 20):
             raise RuntimeError(f"processes of group {process.pid} survive a kill: {members(process.pid)}")
+    process.wait(5)
     return left
 
 
