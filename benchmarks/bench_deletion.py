@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 from perturbations import DescriptorDeletion
 from perturbations.parsing import load
 from refadv_ablate.seeding import generator
 from refadv_ablate.statistics.inference import wilson_interval
-from tests.perturbations.judged import lines, scores
+from tests.perturbations.judged import GOLDEN, HELD, lines, scores
 from tests.scripted import example
 
 SEEDS = tuple(range(5))
@@ -19,12 +20,13 @@ GOALS = {"ref_adv_s": 0.97, "refcoco": 0.95}
 def run() -> list[dict[str, Any]]:
     """Good deletions at five seeds, precision and recall of descriptors, and expressions a second."""
     load(None)
-    rows = [row for style in GOALS for row in _quality(style)]
+    rows = [row for path in (GOLDEN, HELD) for style in GOALS for row in _quality(style, path)]
     return [*rows, _pace()]
 
 
-def _quality(style: str) -> list[dict[str, Any]]:
-    found = scores(style, SEEDS)
+def _quality(style: str, path: Path) -> list[dict[str, Any]]:
+    found = scores(style, SEEDS, path)
+    held = " held back" if path == HELD else ""
     shares = (
         ("good deletions", found.good, found.deleted, GOALS[style]),
         ("precision of descriptors", found.right, found.found, 0.9),
@@ -33,9 +35,9 @@ def _quality(style: str) -> list[dict[str, Any]]:
     # Seeds of one expression are not independent: the interval counts expressions.
     return [
         {
-            "what": f"{name}, {style}, {len(lines(style))} judged expressions",
+            "what": f"{name}, {style}, {len(lines(style, path))} judged expressions{held}",
             "against": "a reader's lists",
-            "ours": _share(k / n, min(n, _units(name, style))),
+            "ours": _share(k / n, min(n, _units(name, style, path))),
             "theirs": "",
             "ratio": "",
             "goal": f"≥ {100 * goal:.0f}%",
@@ -51,8 +53,8 @@ def _share(p: float, n: float) -> str:
     return f"{100 * p:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def _units(name: str, style: str) -> int:
-    perturbable = sum(bool(row["perturbable"]) for row in lines(style))
+def _units(name: str, style: str, path: Path) -> int:
+    perturbable = sum(bool(row["perturbable"]) for row in lines(style, path))
     return perturbable if name == "good deletions" else 10**9
 
 

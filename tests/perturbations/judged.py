@@ -19,6 +19,9 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "deletion_judged.jsonl
 """One expression a line: row (of Ref-Adv-s), style, expression, head, perturbable, and descriptors, each
 with its place, kind and the texts without it; an alternative one is accepted and not asked for."""
 
+HELD = GOLDEN.with_name("deletion_judged_held.jsonl")
+"""The half of the judged expressions that no rule was tuned on."""
+
 
 @dataclass(frozen=True)
 class Scores:
