@@ -1,6 +1,7 @@
 """`make engines`: each engine that can be had answers what transformers answers, dies, resumes, and is freed.
 
-python -m benchmarks.engines [NAME …] [--examples N] [--budget SECONDS] [--no-page]
+python -m benchmarks.engines [NAME …] [--examples N] [--checkpoints MODEL …] [--operators NAME …]
+    [--budget SECONDS] [--no-page]
 
 NAME: vllm, vllm-offline, caches, transformers-serve, sglang, lmdeploy, llama.cpp, openvino; all of them if
 none is named. Exit status 1 where an engine ran and an answer, a resumed record or a process was not as it
@@ -15,18 +16,24 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.engines import others, page
 from benchmarks.engines.caches import Caches, measure
-from benchmarks.engines.checks import NAMES, offline, references, served
+from benchmarks.engines.checks import NAMES, Reference, offline, references, served
 from benchmarks.engines.environments import ROOT, VLLM, NotInstalled
 from benchmarks.engines.page import Row
 from benchmarks.engines.runs import Work, operators
 from benchmarks.engines.serving import TRANSFORMERS_SERVER, VLLM_SERVER, NotServed
 
 CHECKPOINTS = ("tiny_qwen2_5_vl", "tiny_internvl3")
+CHECKS: dict[str, Callable[[Work, Reference, Path], Row]] = {
+    "vllm": partial(served, VLLM_SERVER),
+    "vllm-offline": partial(offline, VLLM),
+    "transformers-serve": partial(served, TRANSFORMERS_SERVER),
+}
 NEEDS_SECONDS = 600
 NEEDS_GB = 8.0
 
@@ -35,6 +42,8 @@ def main(argv: Sequence[str]) -> int:
     words = argparse.ArgumentParser(prog="python -m benchmarks.engines")
     words.add_argument("names", nargs="*", metavar="NAME")
     words.add_argument("--examples", type=int, default=40)
+    words.add_argument("--checkpoints", nargs="+", default=CHECKPOINTS, metavar="MODEL")
+    words.add_argument("--operators", nargs="+", metavar="NAME", help="all of them if none is named")
     words.add_argument("--budget", type=float, help="seconds left to it; says so and does nothing if too few")
     words.add_argument("--no-page", action="store_true", help="leave docs/engines.md as it is")
     told = words.parse_args(argv)
@@ -45,11 +54,17 @@ def main(argv: Sequence[str]) -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends servers on the way out
     chosen = told.names or list(NAMES)
+    works = [Work(model, told.examples, tuple(told.operators or operators())) for model in told.checkpoints]
     with tempfile.TemporaryDirectory(prefix="engines-") as folder:
-        rows = _rows(chosen, told.examples, Path(folder))
-        caches = _caches(Path(folder), told.examples) if "caches" in chosen else None
-    if not told.no_page:
-        page.keep(rows, caches, operators())
+        rows = []
+        for row in _rows([name for name in chosen if name != "caches"], works, Path(folder)):
+            rows.append(row)
+            if not told.no_page:  # at once: what was measured outlives what comes after it
+                page.keep([row], None)
+        if "caches" in chosen:
+            found = _caches(Path(folder), told.examples)
+            if not told.no_page:
+                page.keep([], found)
     bad = [row for row in rows if not row.not_run and not _as_it_should(row)]
     for row in bad:
         print(f"NOT AS IT SHOULD BE: {row}")
@@ -71,39 +86,23 @@ def _as_it_should(row: Row) -> bool:
     return whole and row.penalty[0] == row.penalty[1] and row.resumed is not False and row.left == 0
 
 
-def _rows(chosen: Sequence[str], n: int, folder: Path) -> list[Row]:
-    wanted = [name for name in chosen if name != "caches"]
-    if not wanted:
-        return []
-    works = [Work(model, n, tuple(operators())) for model in CHECKPOINTS]
-    known = {work.model: references(work, folder / work.model) for work in works}
-    checks: dict[str, Callable[[Work, Path], Row]] = {
-        "vllm": lambda work, at: served(VLLM_SERVER, work, known[work.model], at),
-        "vllm-offline": lambda work, at: offline(VLLM, work, known[work.model], at),
-        "transformers-serve": lambda work, at: served(TRANSFORMERS_SERVER, work, known[work.model], at),
-    }
-    rows = []
-    for name in wanted:
-        if name not in checks:
-            rows += _told(others.not_run(name))
-            continue
-        for work in works:
+def _rows(wanted: Sequence[str], works: Sequence[Work], folder: Path) -> Iterator[Row]:
+    """Checkpoint by checkpoint; engines that are only named come last."""
+    for work in works if any(name in CHECKS for name in wanted) else ():
+        known = references(work, folder / work.model)
+        for name in (name for name in wanted if name in CHECKS):
             at = folder / f"{name}-{work.model}"
             at.mkdir()
             started = time.monotonic()
             try:
-                row = checks[name](work, at)
+                row = CHECKS[name](work, known, at)
             except (NotInstalled, NotServed) as error:
                 row = Row(name, work.model, not_run=str(error))
-            rows += _told([row])
+            print(f"{row.name} · {work.model}: {row.not_run or row}", flush=True)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
-    return rows
-
-
-def _told(rows: list[Row]) -> list[Row]:
-    for row in rows:
-        print(f"{row.name} · {row.checkpoint}: {row.not_run or row}", flush=True)
-    return rows
+            yield row
+    for name in (name for name in wanted if name not in CHECKS):
+        yield others.not_run(name)
 
 
 def _caches(folder: Path, n: int) -> Caches:

@@ -86,7 +86,8 @@ def _row(name: str, work: Work, out: Path, found: Agreement) -> Row:
     if not found.asked_alike:
         raise Failed(f"{name} was asked other expressions than transformers on {work.model}")
     note = f"first difference: {found.first[:200]}" if found.first else ""
-    return Row(name, work.model, _engines(out), found.n, found.texts, found.tokens, note=note)
+    made = Row(name, work.model, _engines(out), found.n, found.texts, found.tokens, note=note)
+    return replace(made, operators=work.operators)
 
 
 # ── a server ────────────────────────────────────────────────────────────────────────────────────

@@ -41,18 +41,17 @@ class Row:
     left: int = 0
     start_seconds: float = 0.0
     run_seconds: float = 0.0
+    operators: tuple[str, ...] = ()
     not_run: str = ""
     note: str = ""
 
 
-def keep(rows: list[Row], caches: Caches | None, operators: list[str]) -> None:
+def keep(rows: list[Row], caches: Caches | None) -> None:
     """Adds what was measured now to what was measured before, and writes the page."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"rows": {}}
     day = time.strftime("%Y-%m-%d")
     for row in rows:
         kept["rows"][f"{row.name} | {row.checkpoint}"] = {**asdict(row), "day": day}
-    if rows:
-        kept["operators"] = operators
     if caches is not None:
         kept["caches"] = {**asdict(caches), "day": day}
     kept["machine"] = f"{os.cpu_count()} CPU cores, no GPU, {platform.machine()}"
@@ -73,10 +72,10 @@ def tables(kept: Mapping[str, Any]) -> Iterator[str]:
     rows = list(kept["rows"].values())
     ran = [row for row in rows if not row["not_run"]]
     days = sorted({row["day"] for row in rows})
-    yield (
-        f"`make engines`, {' and '.join(days[:: max(1, len(days) - 1)])}, {kept['machine']}; operators: "
-        f"{', '.join(kept.get('operators', ()))}. Greedy, float32."
-    )
+    asked = ", ".join(sorted({operator for row in ran for operator in row["operators"]}))
+    when = " and ".join(days[:: max(1, len(days) - 1)])
+    where = f"{kept['machine']}, other work beside it"
+    yield f"`make engines`, {when}, {where}. Greedy, float32; operators: {asked}."
     yield ""
     yield (
         "| engine | checkpoint | same text as transformers | same output tokens "
