@@ -96,7 +96,7 @@ def _make(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     chosen = _listed(options.tables)
     names = None if "auto" in chosen else [name if name == "dig" else f"table{name}" for name in chosen]
     folder = Path(options.to)
-    galleries = list(_galleries(cells, folder, options))
+    galleries = dict(_galleries(cells, folder, options))
     pages = sweep_page.from_study(
         folder,
         found,
@@ -164,8 +164,8 @@ def _load(
     return restricted(from_files(_listed(path), given), options.examples)
 
 
-def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterator[Path]:
-    """A page per cell with a perturbation, under galleries/; images where the cell's data is still here."""
+def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterator[tuple[Path, Path]]:
+    """(predictions, page) of each cell with a perturbation; with images where its data is still here."""
     for cell in cells:
         if not options.gallery or not cell.operators:
             continue
@@ -180,7 +180,7 @@ def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterato
             most=options.gallery,
             images=options.images,
         )
-        yield place
+        yield cell.path, place / "gallery.html"
 
 
 def _show(found: Study, names: Sequence[str], options: Options) -> None:

@@ -16,7 +16,7 @@ from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
 from refadv_ablate.report.pages.sweep_page import write_tables
 from refadv_ablate.report.tables import results
 from refadv_ablate.statistics import comparison as stats
-from refadv_ablate.statistics.formatting import warnings_of
+from refadv_ablate.statistics.formatting import cell_name, warnings_of
 from refadv_ablate.types import Comparison, Json, Record
 
 TARGET_SLACK = 0.05
@@ -163,7 +163,7 @@ def write(folder: Path, matched: Sequence[Matched], *, most: int, command: str =
     tables = [results.results(comparisons, arms), results.metrics(comparisons), results.parts(comparisons)]
     write_tables(folder / "tables", tables, ("markdown", "latex", "csv", "json", "html"))
     figures = folder / "figures"
-    galleries = list(_galleries(folder, matched, most)) if most else []
+    galleries = dict(_galleries(folder, matched, most)) if most else {}
     meta: dict[str, Json] = {"a": str(matched[0].a.path), "b": str(matched[0].b.path), "command": command}
     content = Content(
         title=f"{arms[0]} against {arms[1]}",
@@ -188,7 +188,7 @@ def _galleries(folder: Path, matched: Sequence[Matched], most: int) -> Iterator[
         path = folder / ("gallery.html" if index == 0 else f"gallery_{index + 1}.html")
         title = f"{m.comparison.model} · {m.comparison.data} · {m.condition}"
         gallery.write(path, _pairs(m), image_of, title=title, most=most, arms=names(m.a, m.b))
-        yield title, path.name
+        yield cell_name(m.comparison), path.name
 
 
 def _pairs(m: Matched) -> list[tuple[Record, Record]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from refadv_ablate.report.loading.contrasting import Family
-from refadv_ablate.report.pages.in_short import MOST_STRONG, in_short, sentence
+from refadv_ablate.report.pages.in_short import MOST_CLAUSES, in_short, sentence
 from refadv_ablate.statistics.contrasts import Contrast
+from refadv_ablate.statistics.formatting import cell_name
 from refadv_ablate.types import Comparison, Estimate
 from tests.report.making import comparison, delta
 
@@ -25,20 +26,36 @@ def difference(value: float, half: float = 0.02, p: float = 0.001) -> Contrast:
 
 
 def test_the_strongest_come_first_and_link_their_examples():
-    found = in_short(
-        [cell(-0.1, "weak"), cell(-0.5, "strong")], [], [("strong--d-strong00", "s/gallery.html")]
+    weak, strong = cell(-0.1, "weak"), cell(-0.5, "strong")
+    found = in_short([weak, strong], [], {cell_name(strong): "s/gallery.html"})
+    assert found[0].text == "strong on shapes: loses 50.0 of 80.0 points under bow (Δ −50.0 [−54.0, −46.0])."
+    assert found[1].text.startswith("weak on shapes: loses 10.0 of 80.0 points")
+    assert [each.links for each in found] == [(("bow", "s/gallery.html"),), ()]
+
+
+def test_one_sentence_a_model_tells_its_perturbations_and_what_is_exactly_unchanged():
+    none = dataclasses.replace(
+        delta("acc50", 0.4, 0.4, right_to_wrong=0.0, wrong_to_right=0.0),
+        delta=Estimate(0.0, None, None, 9, 9),
     )
-    assert [each.text.partition(" on ")[0] for each in found] == ["bow, strong", "bow, weak"]
-    assert [each.link for each in found] == ["s/gallery.html", ""]
+    control = [comparison("deaf", operator="bow", deltas={"acc50": none})]
+    both = [dataclasses.replace(cell(-0.3, "m"), operator=name) for name in ("bow", "fixed")]
+    texts = [each.text for each in in_short([*control, *both], [], {})]
+    assert len(texts) == 2
+    assert texts[0].count("loses 30.0 of 80.0 points under") == 2
+    assert texts[1] == "deaf on shapes: exactly unchanged under bow (no discordant pairs)."
 
 
-def test_of_many_the_counts_come_first_and_only_the_strongest_are_told():
+def test_of_many_models_each_perturbation_has_its_range_and_only_the_strongest_are_told():
     cells = [cell(-0.1 - k / 50, f"m{k}") for k in range(9)] + [cell(0.01, "still", p=0.5, p_holm=0.5)]
-    found = in_short(cells, [], [])
+    found = in_short(cells, [], {})
     assert found[0].text.startswith("Of 10 cells accuracy falls in 9, rises in 0; in 1 no change")
-    assert [each.text.partition(" on ")[0] for each in found[1:]] == [
-        f"bow, m{k}" for k in (8, 7, 6, 5)[:MOST_STRONG]
-    ]
+    assert found[1].text == (
+        "bow, 10 results: Δ from −26.0 (m8 on shapes) to +1.0 (still on shapes); accuracy falls in 9; "
+        "no change can be told from chance in 1."
+    )
+    told = [each.text.partition(" on ")[0] for each in found[2:]]
+    assert told == [f"m{k}" for k in (8, 7, 6, 5)[:MOST_CLAUSES]]
 
 
 def test_a_difference_is_said_as_far_as_its_interval_goes():
@@ -50,5 +67,5 @@ def test_a_difference_is_said_as_far_as_its_interval_goes():
         Family("model", [difference(0.1), difference(-0.4)], {}),
         Family("prompt", [difference(0.9)], {}),
     ]
-    texts = [each.text for each in in_short([], families, [])]
+    texts = [each.text for each in in_short([], families, {})]
     assert len(texts) == 2 and "loses more" in texts[0]

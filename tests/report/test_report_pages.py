@@ -15,7 +15,7 @@ from refadv_ablate.report.loading.runs import from_log
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import study
 from refadv_ablate.report.pages import sweep_page
-from refadv_ablate.report.pages.in_short import headlines
+from refadv_ablate.report.pages.in_short import clause, counted
 from refadv_ablate.report.pages.report_page import Content, html_page
 from refadv_ablate.storage.records import write_records
 from tests.report.making import NASTY, comparison, delta, records
@@ -105,20 +105,21 @@ def test_a_headline_is_no_surer_than_the_test():
     lost = comparison()
     unsure = comparison(deltas={"acc50": delta("acc50", 0.5, 0.45, p=0.03, p_holm=0.06)})
     better = comparison(deltas={"acc50": delta("acc50", 0.3, 0.5)})
-    said = headlines([lost, unsure, better])
-    assert "accuracy falls, Δ −16.8 [−20.8, −12.8] points" in said[0]
-    assert "undecided: the interval leaves 0 out, the test doesn't (p 0.060), Δ −5.0" in said[1]
-    assert "accuracy rises" in said[2]
-    assert headlines([lost] * 5 + [unsure] * 2) == [
-        "Of 7 cells accuracy falls in 5, rises in 0; in 2 interval and test disagree."
-    ]
+    assert clause(lost) == "loses 16.8 of 58.3 points under bow (Δ −16.8 [−20.8, −12.8])"
+    assert "undecided under bow: interval and test disagree (Δ −5.0" in clause(unsure)
+    assert "p 0.060" in clause(unsure)
+    assert clause(better).startswith("gains 20.0 points under bow (Δ +20.0")
+    assert (
+        counted([lost] * 5 + [unsure] * 2)
+        == "Of 7 cells accuracy falls in 5, rises in 0; in 2 interval and test disagree."
+    )
 
 
 @pytest.mark.parametrize("text", NASTY)
 def test_every_text_of_a_page_is_escaped(text):
     cell = comparison(model=text, data=text, operator=text, warnings=(text,))
     meta = {"command": text, text: text}
-    html = html_page(Content(text, [cell], [], [], [(text, text)], [(text, text)], meta, [(text, text)]))
+    html = html_page(Content(text, [cell], [], [], [(text, text)], [(text, text)], meta, {text: text}))
     assert "<script" not in html
     assert "<img" not in html
     assert html.count("<html") == 1

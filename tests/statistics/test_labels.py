@@ -7,7 +7,7 @@ import dataclasses
 from rich.console import Console
 
 from refadv_ablate.report.console import console
-from refadv_ablate.report.pages.report_page import headline
+from refadv_ablate.report.pages.in_short import clause
 from refadv_ablate.report.tables import results
 from refadv_ablate.statistics import labels
 from refadv_ablate.statistics.formatting import cell_name, warnings_of
@@ -50,7 +50,7 @@ def test_a_swept_setting_is_named_everywhere():
         screen.print(console(cells))
     texts = [
         captured.get(),
-        " ".join(map(headline, cells)),
+        " ".join(map(clause, cells)),
         " ".join(str(line.labels) for line in results.results(cells).lines),
         " ".join(map(cell_name, cells)),
         metrics.markdown(cells, []),

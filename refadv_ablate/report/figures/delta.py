@@ -34,7 +34,7 @@ def delta_figure(
     metric: str = "acc50",
     change: str = "perturbed − original",
 ) -> list[Path]:
-    """Δ of every cell with its interval, by model and data; a marker and colour per operator."""
+    """Δ of every cell with its interval, by model and data; a marker per operator."""
     return _forest(
         comparisons,
         path_stem,
@@ -157,7 +157,7 @@ def _delta(comparison: Comparison, metric: str) -> Estimate:
 
 
 def _estimate(plot: Any, y: int, estimate: Estimate, look: int) -> None:
-    color, marker = PALETTE[look % len(PALETTE)], MARKERS[look % len(MARKERS)]
+    color, marker = INK, MARKERS[look % len(MARKERS)]  # blue and orange mean original and perturbed
     if estimate.value is not None:
         if estimate.low is not None and estimate.high is not None:
             plot.plot(

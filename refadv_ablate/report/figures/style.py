@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+PALETTE = ("#0072B2", "#D55E00", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#009E73")
+"""Blue is the original condition, orange the perturbed one, on the pages too; green is their target."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")
 INK, SOFT, FAINT = "#1a1a1a", "#666666", "#d9d9d9"

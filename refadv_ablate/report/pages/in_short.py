@@ -8,39 +8,103 @@ from dataclasses import dataclass
 
 from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.statistics.contrasts import Contrast
-from refadv_ablate.statistics.formatting import interval, operator_name, p_holm, p_value, points
+from refadv_ablate.statistics.formatting import cell_name, interval, operator_name, p_holm, p_value, points
 from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.types import Comparison, Estimate
 
 MOST_HEADLINES = 6
-"""Cells that are told one by one; of more, how many fell, and the strongest."""
-MOST_STRONG, MOST_DIFFERENCES = 4, 4
+"""Cells that are told without a count of how many fell; models that are told one by one."""
+MOST_CLAUSES, MOST_DIFFERENCES = 4, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One finding, and the page of the examples behind it where there is one."""
+    """One finding, and the pages of the examples behind it: (what they show, address)."""
 
     text: str
-    link: str = ""
+    links: tuple[tuple[str, str], ...] = ()
 
 
 def in_short(
-    comparisons: Sequence[Comparison], families: Sequence[Family], galleries: Sequence[tuple[str, str]]
+    comparisons: Sequence[Comparison], families: Sequence[Family], pages: Mapping[str, str]
 ) -> list[Sentence]:
-    """Of the cells and of the differences between them; `galleries` are (folder, address)."""
-    pages = {name.rsplit("-", 1)[-1]: address for name, address in galleries}
-    ordered = sorted(comparisons, key=lambda c: -_strength_of(c))
-    found = []
-    if len(comparisons) > MOST_HEADLINES:
-        found += [Sentence(text) for text in headlines(comparisons)]
-        ordered = [c for c in ordered if _strength_of(c) > 0][:MOST_STRONG]
-    found += [Sentence(headline(c), _page(c, pages)) for c in ordered]
-    return found + _differences(families)
+    """A sentence for each model, or of many models one for each perturbation; then what differs between them.
+
+    `pages` are the galleries' addresses by `cell_name`.
+    """
+    found = [Sentence(counted(comparisons))] if len(comparisons) > MOST_HEADLINES else []
+    groups = _groups(comparisons)
+    if len(groups) > MOST_HEADLINES:
+        operators = dict.fromkeys(map(operator_name, comparisons))
+        found += [_range(name, [c for c in comparisons if operator_name(c) == name]) for name in operators]
+        groups = groups[:MOST_CLAUSES]
+    several = len({c.prompt for c in comparisons}) > 1
+    return found + [_of_model(group, pages, several) for group in groups] + _differences(families)
 
 
-def _page(comparison: Comparison, pages: Mapping[str, str]) -> str:
-    return pages.get(str(comparison.details.get("hash", ""))[:8], "")
+def _groups(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+    """By model, data and prompt; in each, and among them, what stays furthest from 0 first."""
+    found: dict[tuple[str, str, str], list[Comparison]] = {}
+    for c in comparisons:
+        found.setdefault((c.model, c.data, c.prompt), []).append(c)
+    ordered = [sorted(group, key=lambda c: -_strength_of(c)) for group in found.values()]
+    return sorted(ordered, key=lambda group: -_strength_of(group[0]))
+
+
+def _of_model(group: Sequence[Comparison], pages: Mapping[str, str], prompts: bool) -> Sentence:
+    """What one model loses under each perturbation."""
+    first = group[0]
+    who = f"{first.model} on {first.data}" + (f", prompt {first.prompt}" if prompts else "")
+    shown = list(group[:MOST_CLAUSES])
+    more = [f"{len(group) - len(shown)} more in the table"] if len(group) > len(shown) else []
+    links = tuple((operator_name(c), pages[cell_name(c)]) for c in shown if cell_name(c) in pages)
+    return Sentence(f"{who}: {'; '.join([*map(clause, shown), *more])}.", links)
+
+
+def _range(name: str, cells: Sequence[Comparison]) -> Sentence:
+    """One perturbation over many models: from which Δ to which, and what can be said of how many."""
+    known = [c for c in cells if "acc50" in c.deltas and c.deltas["acc50"].delta.value is not None]
+    if not known:
+        return Sentence(f"{name}: no Δ in {len(cells)} results.")
+    known.sort(key=lambda c: c.deltas["acc50"].delta.value or 0.0)
+    ends = [known[0], known[-1]][: len(known)]
+    told = " to ".join(
+        f"{points(c.deltas['acc50'].delta.value or 0.0, signed=True)} ({c.model} on {c.data})" for c in ends
+    )
+    counts = Counter(verdict(c.deltas["acc50"]) for c in known)
+    words = {
+        "falls": "accuracy falls in",
+        "rises": "accuracy rises in",
+        "unchanged": "it is exactly unchanged, without one discordant pair, in",
+        "not told apart": "no change can be told from chance in",
+        "too few images": "there are too few images to decide in",
+        "disagree": "interval and test disagree in",
+        "none": "there is no test in",
+    }
+    said = "; ".join(f"{text} {counts[key]}" for key, text in words.items() if counts[key])  # type: ignore[index]
+    return Sentence(f"{name}, {len(cells)} results: Δ from {told}; {said}.")
+
+
+def clause(comparison: Comparison) -> str:
+    """What one perturbation did, without more certainty than there is."""
+    delta, name = comparison.deltas.get("acc50"), operator_name(comparison)
+    if delta is None or delta.delta.value is None:
+        return f"no Δ under {name} ({delta.delta.note if delta else 'not computed'})"
+    change = delta.delta
+    size = f"Δ {points(change.value or 0, signed=True)} {interval(change)}".strip()
+    amount = points(abs(change.value or 0))
+    whole = f" of {points(delta.original.value)}" if delta.original.value is not None else ""
+    words = {
+        "falls": f"loses {amount}{whole} points under {name} ({size})",
+        "rises": f"gains {amount} points under {name} ({size})",
+        "unchanged": f"exactly unchanged under {name} ({change.note or 'no discordant pairs'})",
+        "too few images": f"too few images to decide under {name} ({change.images:,} images; {size})",
+        "disagree": f"undecided under {name}: interval and test disagree ({size}, p {p_holm(delta)})",
+        "not told apart": f"no change under {name} that can be told from chance "
+        f"({size}, p {p_holm(delta)}; {ruled_out(delta)})",
+        "none": f"no test under {name} ({size}; {change.note or 'no interval'})",
+    }
+    return words[verdict(delta)]
 
 
 def _strength(estimate: Estimate) -> float:
@@ -86,40 +150,16 @@ def sentence(each: Contrast) -> str:
     return f"{each.b} {more} than {each.a} ({each.where}): {told}."
 
 
-def headline(comparison: Comparison) -> str:
-    """One sentence on the main Δ, without more certainty than there is."""
-    delta = comparison.deltas.get("acc50")
-    who = f"{comparison.model} on {comparison.data}"
-    if delta is None or delta.delta.value is None:
-        return f"{operator_name(comparison)}, {who}: no Δ ({delta.delta.note if delta else 'not computed'})."
-    change, bounds = delta.delta, interval(delta.delta)
-    size = f"Δ {points(change.value or 0, signed=True)} {bounds or '(no interval)'} points"
-    said = verdict(delta)
-    if said in ("unchanged", "none"):
-        return f"{operator_name(comparison)}, {who}: {size}; {change.note or 'no test'}."
-    words = {
-        "falls": "accuracy falls",
-        "rises": "accuracy rises",
-        "too few images": f"too few images to decide ({change.images:,}; p {p_holm(delta)})",
-        "disagree": f"undecided: the interval leaves 0 out, the test doesn't (p {p_holm(delta)})",
-        "not told apart": f"no change that can be told from chance (p {p_holm(delta)}; {ruled_out(delta)})",
-    }
-    return f"{operator_name(comparison)}, {who}: {words[said]}, {size}."
-
-
-def headlines(comparisons: Sequence[Comparison]) -> list[str]:
-    """A sentence for each, or, of many, how many fell, rose, and did neither."""
-    sentences = [headline(c) for c in comparisons]
-    if len(sentences) <= MOST_HEADLINES:
-        return sentences
+def counted(comparisons: Sequence[Comparison]) -> str:
+    """How many fell, rose, and did neither."""
     counts = Counter(verdict(c.deltas["acc50"]) if "acc50" in c.deltas else "none" for c in comparisons)
     rest = (
         ("not told apart", f"no change can be told from chance (p ≥ {ALPHA}, Holm)"),
-        ("unchanged", "not one answer changed"),
+        ("unchanged", "not one answer changed sides"),
         ("too few images", "there are too few images to decide"),
         ("disagree", "interval and test disagree"),
         ("none", "there is no Δ or no test"),
     )
     others = [f"in {counts[key]} {words}" for key, words in rest if counts[key]]  # type: ignore[index]
-    moved = f"Of {len(sentences)} cells accuracy falls in {counts['falls']}, rises in {counts['rises']}"
-    return ["; ".join([moved, *others]) + "."]
+    moved = f"Of {len(comparisons)} cells accuracy falls in {counts['falls']}, rises in {counts['rises']}"
+    return "; ".join([moved, *others]) + "."

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from refadv_ablate.report.figures.inline_svg import inline
 from refadv_ablate.report.loading.contrasting import Family
-from refadv_ablate.report.pages.gallery import static
 from refadv_ablate.report.pages.in_short import Sentence, in_short
+from refadv_ablate.report.pages.page import page_of
+from refadv_ablate.report.pages.shots import Shot, shot_row
 from refadv_ablate.report.tables.formats import as_html, markdown
 from refadv_ablate.report.tables.formats import escape_markdown as plain
 from refadv_ablate.report.tables.table import Table
@@ -40,8 +41,12 @@ class Content:
     warnings: Sequence[tuple[str, str]] = ()
     """(cell or file, sentence)."""
     meta: Mapping[str, Json] = field(default_factory=dict)
-    galleries: Sequence[tuple[str, str]] = ()
-    """(name, relative address)."""
+    galleries: Mapping[str, str] = field(default_factory=dict)
+    """`cell_name` → relative address."""
+    shots: Sequence[Shot] = ()
+    """A few flips to look at."""
+    examples: str = ""
+    """Relative address of the page of examples across all cells."""
     families: Sequence[Family] = ()
     """Differences between the cells."""
 
@@ -92,22 +97,28 @@ def html_page(content: Content) -> str:
     """Self-contained: figures inline, no script, no network."""
     parts = [f"<header><h1><bdi>{_e(content.title)}</bdi></h1>{_command(content)}</header>"]
     if content.comparisons:
-        items = "".join(f"<li><bdi>{_e(each.text)}</bdi>{_link(each.link)}</li>" for each in _short(content))
+        items = "".join(
+            f"<li><bdi>{_e(each.text)}</bdi>{_links(each.links)}</li>" for each in _short(content)
+        )
         first = "".join(_picture(i, p) for i, p in enumerate(content.pictures[:1]))
-        parts.append(f"<section><h2>In short</h2><ul class=short>{items}</ul>{first}</section>")
+        seen = shot_row(content.shots, content.examples)
+        both = f"<div class=first>{first}<div>{seen}</div></div>" if seen else first
+        parts.append(f"<section><h2>In short</h2><ul class=short>{items}</ul>{both}</section>")
     parts.append(_notices(content))
     parts.append(_section("Tables", "".join(map(_table, content.tables))))
     rest = list(enumerate(content.pictures))[1 if content.comparisons else 0 :]
     parts.append(_section("Figures", "".join(_picture(i, p) for i, p in rest)))
-    links = "".join(f'<li><a href="{_e(address)}">{_e(name)}</a></li>' for name, address in content.galleries)
+    galleries = content.galleries.items()
+    links = "".join(f'<li><a href="{_e(address)}">{_e(name)}</a></li>' for name, address in galleries)
     parts.append(_section("Examples", f"<ul>{links}</ul>" if links else ""))
     facts = "".join(f"<dt>{_e(key)}</dt><dd><bdi>{_e(text)}</bdi></dd>" for key, text in _facts(content.meta))
     parts.append(_section("How it was done", f"<dl>{facts}</dl>" if facts else ""))
     return page_of(content.title, "".join(parts))
 
 
-def _link(address: str) -> str:
-    return f' <a href="{_e(address)}">examples</a>' if address else ""
+def _links(links: Sequence[tuple[str, str]]) -> str:
+    named = ", ".join(f'<a href="{_e(address)}"><bdi>{_e(name)}</bdi></a>' for name, address in links)
+    return f" <span class=soft>Examples: {named}</span>" if named else ""
 
 
 def _table(table: Table) -> str:
@@ -120,18 +131,6 @@ def _table(table: Table) -> str:
 def _picture(index: int, picture: Picture) -> str:
     svg = inline(picture.path.read_text(encoding="utf-8"), f"f{index}-", picture.caption)
     return f"<figure class=picture>{svg}<figcaption>{_e(picture.caption)}</figcaption></figure>"
-
-
-def page_of(title: str, body: str) -> str:
-    """A whole HTML document in the report's style; `body` is markup."""
-    style = static("page.css") + static("report.css")
-    return (
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-        '<meta name=viewport content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{_e(title)}</title><style>{style}</style></head>\n<body><main>{body}</main></body></html>\n"
-    )
 
 
 def _command(content: Content) -> str:
@@ -168,7 +167,7 @@ def markdown_page(content: Content, folder: Path) -> str:
     if command := content.meta.get("command"):
         lines += ["To do it again:", "", *_indented(str(command)), ""]
     lines += [
-        f"- {plain(each.text)}" + (f" [examples](<{each.link}>)" if each.link else "")
+        " ".join([f"- {plain(each.text)}", *(f"[{plain(name)}](<{to}>)" for name, to in each.links)])
         for each in _short(content)
     ]
     for title, items in (("Failed", content.failures), ("To mind", content.warnings)):
@@ -182,7 +181,7 @@ def markdown_page(content: Content, folder: Path) -> str:
         where = os.path.relpath(picture.path.with_suffix(".png"), folder)
         lines += [f"![{plain(picture.caption)}]({where})", "", f"*{plain(picture.caption)}*", ""]
     lines += ["## Examples", ""] if content.galleries else []
-    lines += [f"- [{plain(name)}](<{address}>)" for name, address in content.galleries]
+    lines += [f"- [{plain(name)}](<{address}>)" for name, address in content.galleries.items()]
     facts = list(_facts(content.meta))
     lines += (
         ["", "## How it was done", "", *(f"- {plain(key)}: {plain(text)}" for key, text in facts)]

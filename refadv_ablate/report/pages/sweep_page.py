@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from refadv_ablate.parsing.scoring import Arm
@@ -14,7 +15,9 @@ from refadv_ablate.report.figures.flows import flow_figure
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import Study, within
-from refadv_ablate.report.pages.report_page import Content, Picture, page_of, write_pages
+from refadv_ablate.report.pages import across, examples, shots
+from refadv_ablate.report.pages.page import page_of
+from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
 from refadv_ablate.report.tables import paper, results
 from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
@@ -48,7 +51,8 @@ def write(
     """
     loaded = [place for place in cells if (place / "predictions.jsonl").is_file()]
     study = within(from_files(loaded, Names()) if loaded else [], comparisons)
-    return from_study(folder, study, failures=failures, meta=meta, operators=operators, galleries=loaded)
+    pages = {place / "predictions.jsonl": place / "gallery.html" for place in loaded}
+    return from_study(folder, study, failures=failures, meta=meta, operators=operators, galleries=pages)
 
 
 def from_study(
@@ -60,18 +64,20 @@ def from_study(
     operators: Mapping[str, str] = OPERATORS,
     names: Sequence[str] | None = None,
     formats: Sequence[str] = tuple(FORMATS),
-    galleries: Sequence[Path] = (),
+    galleries: Mapping[Path, Path] | None = None,
     slices: Sequence[str] = (),
     metrics: Sequence[str] = ("acc50", "acc75"),
 ) -> list[Path]:
     """The same of predictions from anywhere; `names` chooses paper tables (None: those that apply).
 
+    `galleries`: the predictions of a cell → its page of examples, where it has one.
     `slices`, `metrics`: what is shown of cells without a perturbation, and by which attributes.
     """
     chosen = paper.automatic(study, operators) if names is None else names
+    pages = {name: os.path.relpath(page, folder) for name, page in _galleries(study, galleries or {})}
     tables = [table for name in chosen for table in paper.build(name, study, operators)]
     if study.comparisons:
-        tables.insert(0, results.results(study.comparisons))
+        tables.insert(0, results.results(study.comparisons, pages=pages))
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
     families = list(contrasting.every(study))
@@ -82,6 +88,7 @@ def from_study(
     write_tables(folder / "tables", tables, formats)
     pictures = draw(study, folder / "figures", families)
     pictures += list(_flow_pictures(landed, folder / "figures"))
+    shown = across.gather(study.pairs, pages)
     content = Content(
         title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
         comparisons=study.comparisons,
@@ -90,7 +97,9 @@ def from_study(
         failures=failures,
         warnings=list(_warnings(study)),
         meta={key: value for key, value in (meta or {}).items() if key != "title"},
-        galleries=list(_galleries(folder, galleries)),
+        galleries=pages,
+        shots=shots.choose(shown),
+        examples=examples.write(folder / "examples.html", shown),
         families=families,
     )
     write_json(
@@ -122,11 +131,19 @@ def write_tables(folder: Path, tables: Sequence[Table], formats: Sequence[str]) 
         for form in formats:
             suffix, writer = FORMATS[form]
             path = folder / f"{name}{suffix}"
-            text = page_of(table.title, writer(table)) if form == "html" else writer(table)
+            text = page_of(table.title, writer(_inside(table))) if form == "html" else writer(table)
             with atomic(path) as file:
                 file.write(text.encode("utf-8", "backslashreplace"))
             written.append(path)
     return written
+
+
+def _inside(table: Table) -> Table:
+    """The same in a folder of its own, one step further from the pages that its rows link."""
+    if not any(line.link for line in table.lines):
+        return table
+    lines = (replace(line, link=f"../{line.link}" if line.link else "") for line in table.lines)
+    return Table(table.name, table.title, table.label_titles, table.columns, tuple(lines), table.notes)
 
 
 def draw(study: Study, folder: Path, families: Sequence[contrasting.Family] = ()) -> list[Picture]:
@@ -192,7 +209,9 @@ def _warnings(study: Study) -> Iterator[tuple[str, str]]:
                 yield cell.names.model or cell.path.name, warning
 
 
-def _galleries(folder: Path, cells: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    for cell in cells:
-        if (cell / "gallery.html").is_file():
-            yield cell.name, os.path.relpath(cell / "gallery.html", folder)
+def _galleries(study: Study, places: Mapping[Path, Path]) -> Iterator[tuple[str, Path]]:
+    """(name of the cell, its page) where there is one."""
+    for cell, comparison in study.pairs:
+        page = places.get(cell.path)
+        if page is not None and page.is_file():
+            yield cell_name(comparison), page

@@ -275,7 +275,10 @@ def _html_groups(table: Table) -> str:
 
 
 def _html_line(table: Table, line: Line, new: bool) -> str:
-    labels = "".join(f"<th scope=row class=l><bdi>{_e(label)}</bdi></th>" for label in line.labels)
+    names = [f"<bdi>{_e(label)}</bdi>" for label in line.labels]
+    if line.link and names:
+        names[-1] = f'<a href="{_e(line.link)}">{names[-1]}</a>'
+    labels = "".join(f"<th scope=row class=l>{name}</th>" for name in names)
     cells = "".join(_html_value(line.values.get(c.key), table.is_best(line, c)) for c in table.columns)
     return f"<tr{' class=new' if new else ''}>{labels}{cells}</tr>"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.tables.cautions import lacking
-from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
+from refadv_ablate.report.tables.table import EXACT, Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics.formatting import (
     cell_name,
@@ -34,8 +36,12 @@ NOTE = (
 DIG = "DiG average: mean of Acc@0.5, 0.75 and 0.95; mAcc is the mean over 0.50:0.05:0.95."
 
 
-def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> Table:
-    """Acc@0.5 of both conditions, Δ, tests, flips, and what each rests on."""
+def results(
+    comparisons: Sequence[Comparison],
+    arms: tuple[str, str] = ARMS,
+    pages: Mapping[str, str] = MappingProxyType({}),
+) -> Table:
+    """Acc@0.5 of both conditions, Δ, tests, flips, what each rests on; `pages`: `cell_name` → examples."""
     before, after = (name.lower() if name in ARMS else name for name in arms)
     columns: tuple[Column, ...] = (
         Column("original", arms[0], "Acc@0.5"),
@@ -53,7 +59,11 @@ def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> 
     )
     if not any(c.counts.get("perturbed", {}).get("unchanged") for c in comparisons):
         columns = tuple(column for column in columns if column.key != "unchanged")
-    lines = [_line(c, dict(_result(c, c.deltas["acc50"]))) for c in comparisons if "acc50" in c.deltas]
+    lines = [
+        replace(_line(c, dict(_result(c, c.deltas["acc50"]))), link=pages.get(cell_name(c), ""))
+        for c in comparisons
+        if "acc50" in c.deltas
+    ]
     note = NOTE.replace("perturbed − original", f"{after} − {before}")
     return _table(
         "results",
@@ -62,6 +72,7 @@ def results(comparisons: Sequence[Comparison], arms: tuple[str, str] = ARMS) -> 
         lines,
         note,
         *_tests(comparisons),
+        *_exact(comparisons),
         *lacking(comparisons),
     )
 
@@ -206,7 +217,7 @@ def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Lin
     prompts = {line.labels[2] for line in lines}
     if len(prompts) == 1:
         heads = heads[:2] + heads[3:]
-        lines = [Line(x.labels[:2] + x.labels[3:], x.values, x.section, x.ranked) for x in lines]
+        lines = [replace(line, labels=line.labels[:2] + line.labels[3:]) for line in lines]
         notes = (*notes, f"Prompt: {prompts.pop()}.")
     return Table(name, title, heads, tuple(columns), tuple(lines), notes=notes)
 
@@ -226,3 +237,11 @@ def _tests(comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield f"p: mid-p of sign flips of whole images, Holm-adjusted over {family} cells."
     elif comparisons:
         yield "p: mid-p of sign flips of whole images."
+
+
+def _exact(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What Δ without one discordant pair rests on, each reason once."""
+    deltas = (c.deltas["acc50"].delta for c in comparisons if "acc50" in c.deltas)
+    told = list(dict.fromkeys(delta.note for delta in deltas if Number(delta).exact))
+    if told:
+        yield f"{EXACT.removeprefix('exact ')} exact: {'; '.join(told)}."

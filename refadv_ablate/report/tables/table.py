@@ -12,6 +12,7 @@ __all__ = ["Column", "Fact", "Line", "Number", "Table"]
 
 ROUNDING = 0.0005
 """A published value is a rounded one: half of 0.1 point."""
+EXACT = "exact †"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,14 @@ class Number:
         """[low, high] in points, [n/a] (why) where a value has none, nothing without a value."""
         if self.estimate.value is None:
             return ""
+        if self.exact:
+            return EXACT
         return interval(self.estimate) or because("[n/a]", self.estimate.note)
+
+    @property
+    def exact(self) -> bool:
+        """A Δ of 0 because not one pair differs: a note below the table says what that allows to say."""
+        return self.estimate.value == 0 and self.estimate.note.startswith("no discordant pairs")
 
     def published_text(self) -> str:
         """52.4 ✓: the published value and whether our interval holds it."""
@@ -111,6 +119,8 @@ class Line:
     section: str = ""
     """Lines of one section stand together; best values are sought within all lines that allow it."""
     ranked: bool = True
+    link: str = ""
+    """Where an HTML page's reader finds the examples behind the row; the last label leads there."""
 
     @property
     def has_published(self) -> bool:
