@@ -7,6 +7,7 @@ ones. Its records can be read again, lazily, for pages that show them.
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,11 +162,16 @@ def _theirs(file: Path, row: Mapping[str, Json], given: Names) -> Names:
     model, prompt = refadv_files.labels(row)
     checkpoint = model or given.checkpoint
     return Names(
-        model=given.model or (model or file.stem).rpartition("/")[2],
+        model=given.model or (model or _model_of(file)).rpartition("/")[2],
         data=given.data or "ref_adv_s",
         prompt=given.prompt or prompt or _prompt_of(file),
         checkpoint=checkpoint,
     )
+
+
+def _model_of(file: Path) -> str:
+    """What a file that doesn't name its model calls it: the stem without prompt and ending."""
+    return re.sub(r"_(?:direct|cot)_predictions$", "", file.stem.removesuffix(".jsonl"))
 
 
 def _prompt_of(file: Path) -> str:

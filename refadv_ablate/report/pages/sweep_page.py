@@ -18,7 +18,7 @@ from refadv_ablate.report.loading.study import Study, within
 from refadv_ablate.report.pages import across, examples, shots
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
-from refadv_ablate.report.tables import paper, results
+from refadv_ablate.report.tables import originals, paper, results
 from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.landings import flows, landing_table
@@ -83,7 +83,7 @@ def from_study(
     families = list(contrasting.every(study))
     landed = list(flows(study))
     tables += [word_kinds(study), *([landing_table(landed)] if landed else [])]
-    tables += list(tables_of(families))
+    tables += [*tables_of(families), *originals.tables_of(study)]
     tables = [table for table in (*tables, results.parts_alone(alone, slices, metrics)) if table.lines]
     write_tables(folder / "tables", tables, formats)
     pictures = draw(study, folder / "figures", families)
