@@ -9,7 +9,7 @@ from refadv_ablate.report.figures.contrasts import contrast_figure
 from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.report.loading.study import Study
 from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
-from refadv_ablate.report.pages.sweep_page import write_tables
+from refadv_ablate.report.pages.sweep_page import MOST_LINES, write_tables
 from refadv_ablate.report.tables import results
 from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.statistics.formatting import warnings_of
@@ -28,7 +28,7 @@ def write(
     content = Content(
         title=f"Differences between {PLURAL[family.kind]}",
         comparisons=study.comparisons,
-        tables=tables,
+        tables=[table.shortened(MOST_LINES) for table in tables],
         pictures=[Picture(forest, f"Differences between {PLURAL[family.kind]}, with 95% intervals.")],
         warnings=warnings_of(study.comparisons),
         meta=meta,

@@ -155,6 +155,8 @@ def _unparsed(result: Comparison) -> str:
     """A difference of format is measured against Δ, not by its own size alone."""
     before, after = (rates(result.counts[arm])["parse_failure"] or 0.0 for arm in ("original", "perturbed"))
     delta = result.deltas.get("acc50")
+    if not result.paired:
+        return ""
     size = abs(delta.delta.value) if delta and delta.delta.value is not None else 0.0
     if abs(after - before) < min(UNREAD_FROM, max(0.005, APART * size)):
         return ""

@@ -378,3 +378,13 @@ def test_the_dig_layout_has_splits_across_and_the_mean_of_three_thresholds():
     for data in arms:
         three = [line.values[f"{data}/acc{t}"].estimate.value for t in (50, 75, 95)]
         assert line.values[f"{data}/dig_avg"].estimate.value == pytest.approx(np.mean(three))
+
+
+def test_a_long_table_is_shortened_on_a_page_and_says_where_the_rest_is():
+    lines = tuple(Line((f"m{i}",), {}) for i in range(70))
+    table = Table("contrasts_model", "t", ("Model",), (), lines, notes=("note",))
+    short = table.shortened(60)
+    assert len(short.lines) == 60 and short.notes == (
+        "note", "The first 60 of 70 lines; all are in tables/contrasts_model.csv."
+    )  # fmt: skip
+    assert table.shortened(70) is table

@@ -32,6 +32,9 @@ from refadv_ablate.types import ORIGINAL, Comparison, Json
 
 OPERATORS: Mapping[str, str] = {"table2": "fixed", "table3": "bow", "table4": "descriptor_deletion"}
 """Which label stands for the perturbation of a paper table, unless told otherwise."""
+LONG = ("contrasts_model", "contrasts_data", "contrasts_prompt", "contrasts_operator", "contrasts_variant")
+MOST_LINES = 60
+"""Of differences on a page: pairs grow with the square of the cells. Files hold them all."""
 MOST_CURVES = 6
 """Pages with more cells would drown in curves; each cell's are in its own report."""
 
@@ -92,7 +95,7 @@ def from_study(
     content = Content(
         title=str((meta or {}).get("title") or _title(study.comparisons) or folder.name),
         comparisons=study.comparisons,
-        tables=tables,
+        tables=[table.shortened(MOST_LINES) if table.name in LONG else table for table in tables],
         pictures=pictures,
         failures=failures,
         warnings=list(_warnings(study)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from refadv_ablate.statistics.formatting import because, interval, points, with_interval
 from refadv_ablate.types import Estimate
@@ -154,6 +154,13 @@ class Table:
             and column.key in self.best
             and round(value.estimate.value, 3) >= round(self.best[column.key], 3)
         )
+
+    def shortened(self, most: int) -> Table:
+        """The first lines alone, with a note that says where the others are."""
+        if len(self.lines) <= most:
+            return self
+        note = f"The first {most} of {len(self.lines):,} lines; all are in tables/{self.name}.csv."
+        return replace(self, lines=self.lines[:most], notes=(*self.notes, note))
 
     @property
     def sections(self) -> Iterator[tuple[str, Sequence[Line]]]:
