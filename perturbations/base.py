@@ -26,6 +26,8 @@ class Single:
     """Raised when the same example and generator would give another question."""
     or_none: ClassVar[bool] = False
     """True where the question, and the original beside it, allow the answer "none"."""
+    does: ClassVar[str] = ""
+    """What was done, as the end of a sentence about answers: "when the picture is mirrored"."""
     not_identity: ClassVar[frozenset[str]] = frozenset()
     """Fields that never change a single text, such as how many draws are made."""
 

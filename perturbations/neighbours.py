@@ -27,6 +27,7 @@ class WrongImage(Single):
     annotated instances, else by the categories of the referents on it (the trace says which).
     """
 
+    does: ClassVar[str] = "about another picture, which lacks the category"
     or_none: ClassVar[bool] = True
     not_identity: ClassVar[frozenset[str]] = frozenset({"pool"})
 
@@ -115,6 +116,8 @@ class Occlude(Parts):
     A placebo never touches the referent; of the places tried it takes one that covers least of the other
     instances, and says so.
     """
+
+    does: ClassVar[str] = "when the referent is covered"
 
     ink: edits.Ink = "surround"
     n_placebos: int = 1
@@ -207,6 +210,8 @@ class EraseDistractors(Single):
     alone is always right here. Where a distractor overlaps the referent, the referent's own box stays
     uncovered. Candidates and the number of distractors follow. ink: as in `occlude`.
     """
+
+    does: ClassVar[str] = "when all distractors of its category are covered"
 
     ink: edits.Ink = "surround"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from perturbations import sides
 from perturbations.base import Single, pictured, refused
@@ -26,6 +26,12 @@ class Mirror(Single):
     """
 
     words: Literal["swap", "keep"] = "swap"
+
+    @property
+    def does(self) -> str:  # type: ignore[override]  # as a class attribute where it is the same for all
+        """By its option."""
+        swap = "when the picture is mirrored and left and right change places in the words"
+        return swap if self.words == "swap" else "when the picture is mirrored and the words are not"
 
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
         """The trace says whether the expression names a side."""
@@ -51,6 +57,8 @@ class Blank(Single):
     What is still hit was found by language and priors alone: where referents use to lie, how large they
     use to be. The image-only counterpart is `fixed` (Cirik et al. 2018 probe both sides).
     """
+
+    does: ClassVar[str] = "when the picture is blank"
 
     ink: Literal["gray", "noise"] = "gray"
 

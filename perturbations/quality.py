@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from perturbations.base import Parts, pictured, refused
 from refadv_ablate import edits
@@ -48,6 +48,8 @@ class ImageQuality(Parts):
     has none. Nothing of the meaning changes, so answers should stay where the map puts them; only under
     gray are expressions with words of colour expected to fall.
     """
+
+    does: ClassVar[str] = "when the picture's quality or frame changes"
 
     kinds: tuple[Kind, ...] = KINDS
     severities: tuple[int, ...] = (1, 3, 5)

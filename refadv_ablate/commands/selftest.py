@@ -251,7 +251,7 @@ def _understanding(options: Mapping[str, Any]) -> int:
     print(f"\nControls of the understanding profile on {own['n']} drawn examples, shares of 1")
     print(_line("model", "under", "score: expected", "measured", "", ""))
     failed = 0
-    for found in understanding_controls.controls_of(own):
+    for found in understanding_controls.controls_of(own, Held.of, _Quiet()):
         expected = f"{found.score}: {found.expected}"
         print(_line(found.model, found.operator, expected, found.measured, _verdict(found.passed), ""))
         failed += not found.passed

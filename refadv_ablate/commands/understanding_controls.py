@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -123,10 +123,12 @@ def _named(scores: Sequence[Score], name: str) -> Score | None:
     return None
 
 
-def controls_of(options: Mapping[str, Any]) -> Iterator[Line]:
-    """The lines of `selftest.understanding`, composed as a run would compose them."""
+def controls_of(options: Mapping[str, Any], hold: Callable[[Data], Data], watch: Watch) -> Iterator[Line]:
+    """The lines of `selftest.understanding`, composed as a run would compose them.
+
+    `hold` keeps the data, which is gone through many times.
+    """
     from refadv_ablate import assets
-    from refadv_ablate.commands.selftest import Held, _Quiet
     from refadv_ablate.running.parts import parts_of
 
     labels = sorted({label for row in options["controls"] for label in row["expected"]})
@@ -138,5 +140,5 @@ def controls_of(options: Mapping[str, Any]) -> Iterator[Line]:
         model = assets.build(parts.engine, "model.engine", spec=parts.spec)
         name = " ".join([row["model"], *row.get("settings", ())])
         controls.append(Control(name, parts.spec, parts.style, model, row["expected"]))
-    held = Held.of(parts.data)
-    yield from check(controls, texts.with_data(parts.operators, held), held, parts.settings.seed, _Quiet())
+    held = hold(parts.data)
+    yield from check(controls, texts.with_data(parts.operators, held), held, parts.settings.seed, watch)

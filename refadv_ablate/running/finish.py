@@ -29,6 +29,7 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     from rich.console import Console
 
     from refadv_ablate.report.console import console
+    from refadv_ablate.report.profile_console import profile_console
 
     cells = sweep.cells()
     done = [load(Path(cell.folder) / "summary.json") for cell in cells if cell.state in GOOD]
@@ -48,6 +49,7 @@ def finish(sweep: Sweep, tracker: Any, parent: str) -> int:
     out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     told = [replace(c, warnings=tuple(map(printable, c.warnings))) for c in comparisons]
     out.print(console(told, [(printable(cell), printable(reason)) for cell, reason in failures]))
+    out.print(profile_console(told))
     for line in (*pages, *tracker.where(parent)):
         out.print(line, markup=False, soft_wrap=True)
     incomplete = any(cell.state == "incomplete" for cell in cells)

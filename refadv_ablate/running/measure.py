@@ -32,7 +32,7 @@ from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.storage.answers import open_store
 from refadv_ablate.storage.jsonl import atomic, to_line
 from refadv_ablate.storage.records import record_to_json
-from refadv_ablate.types import Comparison, Example, Model, Operator, Record, Request, Usage
+from refadv_ablate.types import Comparison, Example, Json, Model, Operator, Record, Request, Usage
 
 
 def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, State, str]]:
@@ -165,6 +165,16 @@ def _write(plan: Plan, found: Iterator[Record], cells: Sequence[Cell]) -> dict[s
     return arms
 
 
+def _about(operator: Operator) -> dict[str, Json]:
+    """What the result says of the operator."""
+    found: dict[str, Json] = {"keeps_text": getattr(operator, "keeps_text", False)}
+    if getattr(operator, "repeat", False):
+        found["noise_floor"] = True
+    if does := getattr(operator, "does", ""):
+        found["does"] = does
+    return found
+
+
 def _compare(
     parts: Parts, cell: Cell, arms: _Arms, planned: int, reader: Reader, seconds: float
 ) -> tuple[Comparison, State, str]:
@@ -180,7 +190,7 @@ def _compare(
         slices=parts.settings.slices,
         metrics=parts.settings.metrics,
         seed=parts.settings.seed,
-        details={**reader.facts(), "keeps_text": getattr(parts.operators[cell.label], "keeps_text", False)},
+        details={**reader.facts(), **_about(parts.operators[cell.label])},
     )
     frame = [
         text

@@ -12,6 +12,7 @@ from refadv_ablate.report.figures.contrasts import contrast_figure
 from refadv_ablate.report.figures.curves import hardness_figure, threshold_figure
 from refadv_ablate.report.figures.delta import delta_figure, flip_figure, model_forest
 from refadv_ablate.report.figures.flows import flow_figure
+from refadv_ablate.report.figures.profile import profile_figure
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Names, from_files
 from refadv_ablate.report.loading.study import Study, within
@@ -22,10 +23,12 @@ from refadv_ablate.report.tables import originals, paper, results
 from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.landings import flows, landing_table
+from refadv_ablate.report.tables.profile import parts_table, profile_table
 from refadv_ablate.report.tables.table import Table
 from refadv_ablate.report.tables.word_kinds import word_kinds
 from refadv_ablate.statistics.formatting import cell_name, warnings_of
 from refadv_ablate.statistics.landings import Flow
+from refadv_ablate.statistics.profile import is_profile
 from refadv_ablate.storage.jsonl import atomic, write_json
 from refadv_ablate.storage.records import comparison_to_json
 from refadv_ablate.types import ORIGINAL, Comparison, Json
@@ -81,6 +84,8 @@ def from_study(
     tables = [table for name in chosen for table in paper.build(name, study, operators)]
     if study.comparisons:
         tables.insert(0, results.results(study.comparisons, pages=pages))
+        tables.insert(0, profile_table(study.comparisons))
+        tables.append(parts_table(study.comparisons))
         tables += [results.metrics(study.comparisons), results.parts(study.comparisons)]
     alone = [(cell, arm) for cell, arm in study.originals() if not cell.operators]
     families = list(contrasting.every(study))
@@ -158,6 +163,11 @@ def _drawn(
     study: Study, folder: Path, families: Sequence[contrasting.Family]
 ) -> Iterator[tuple[list[Path], str]]:
     comparisons = study.comparisons
+    if is_profile(comparisons):
+        yield (
+            profile_figure(comparisons, folder / "understanding"),
+            "What the model uses: each operator's score with its 95% interval.",
+        )
     if comparisons:
         yield delta_figure(comparisons, folder / "delta"), "Δ Acc@0.5 by model, data and perturbation."
         if len({c.model for c in comparisons}) > 1:
