@@ -20,9 +20,9 @@ from refadv_ablate.storage.records import perturbed_to_json
 from refadv_ablate.types import Data, Json, Model, ModelSpec, Operator, Score
 
 Expected = Mapping[str, float | str]
-"""Score → its value, or `fall` (the interval lies below 0), `rise` (above 0), `below` (the interval ends
+"""Score → its value, or `fall` (the interval lies below 0), `rise` (above 0), `chance` (it holds 0), `below`
 
-below 1). A score is written `name`, `name/part` or `expectation.name`.
+(it ends below 1). A score is written `name`, `name/part` or `expectation.name`.
 """
 
 
@@ -106,6 +106,7 @@ def _judge(model: str, label: str, name: str, expected: float | str, scores: Seq
     tests = {
         "fall": ("below 0", high is not None and high < 0),
         "rise": ("above 0", low is not None and low > 0),
+        "chance": ("0 in the interval", low is not None and high is not None and low <= 0 <= high),
         "below": ("below 1", high is not None and high < 1),
     }
     if expected not in tests:

@@ -39,7 +39,7 @@ class FrameCheck:
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     answers: Counter[Quad] = field(default_factory=Counter)
-    kept: list[tuple[int, str, Quad, int, Sample]] = field(default_factory=list)
+    kept: list[tuple[int, str, tuple[float, ...], Sample]] = field(default_factory=list)
     images: set[str] = field(default_factory=set)
 
     def add(self, reading: Reading, seen: Seen, example_id: str, target: Box | None = None) -> None:
@@ -69,9 +69,9 @@ class FrameCheck:
         place = int.from_bytes(
             blake2b(example_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big"
         )
-        # the number comes before the sample, whose boxes have no order: draws of an example may answer alike
-        sample = (reading.raw, target, seen.original, unit, score)
-        item = (-place, example_id, reading.raw, self.boxes, sample)
+        # an example that is asked in several ways has several answers: their numbers tell them apart
+        order = (*reading.raw, *target.as_list(), *seen.original, *unit, score)
+        item = (-place, example_id, order, (reading.raw, target, seen.original, unit, score))
         (heapq.heappush if len(self.kept) < KEPT else heapq.heappushpop)(self.kept, item)
 
     def warnings(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class FrameCheck:
 
     def samples(self) -> Samples:
         """The kept answers as arrays, in an order that doesn't depend on how they came."""
-        rows = [item[-1] for item in sorted(self.kept, key=lambda item: item[:3])]
+        rows = [sample for *_, sample in sorted(self.kept, key=lambda item: item[:3])]
         return Samples(
             raw=np.array([row[0] for row in rows], float),
             gold=np.array([row[1].as_list() for row in rows], float),

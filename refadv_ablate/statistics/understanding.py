@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Box, Floats, iou_pairs
 from refadv_ablate.parsing.scoring import NOT_SCORED, Mask
+from refadv_ablate.statistics.attribution import Subsets
 from refadv_ablate.statistics.estimates import difference, fraction
 from refadv_ablate.types import ORIGINAL, Estimate, Expectation, Record, Score
 
@@ -34,6 +35,7 @@ class Answers:
     _changed: _Column = field(default_factory=lambda: _Column())
     _refused: Counter[str] = field(default_factory=Counter)
     _parts: dict[str, int] = field(default_factory=dict)
+    _subsets: Subsets = field(default_factory=Subsets)
 
     def add(self, record: Record) -> None:
         """One record; those without an answer are left out of the scores."""
@@ -45,6 +47,7 @@ class Answers:
             self._original.add(record, 0)
         else:
             self._changed.add(record, self._parts.setdefault(record.part, len(self._parts)))
+            self._subsets.add(_hash(record.example_id), record.trace, (record.iou or 0.0) >= HIT)
 
     def refusals(self) -> dict[str, int]:
         """Why examples could not be changed, and how many of each, the commonest first."""
@@ -63,7 +66,14 @@ class Answers:
             for name in names:
                 found += _scores(own.where(own.part == self._parts[name]), expectation, name)
         necessity = _necessity(rows)
-        return (*found, *([Score("necessity", "drop", necessity)] if necessity.n else []))
+        found += [Score("necessity", "drop", necessity)] if necessity.n else []
+        return (*found, *(self._subsets.scores(self._originals()) if self._subsets else ()))
+
+    def _originals(self) -> dict[int, tuple[float, int]]:
+        """Example → whether its original was a hit, and its image."""
+        hits = _arrays(self._original)["iou"] >= HIT
+        images = self._original.image
+        return {e: (float(hits[i]), images[i]) for i, e in enumerate(self._original.example)}
 
 
 @dataclass
@@ -79,7 +89,7 @@ class _Column:
 
     def add(self, record: Record, part: int) -> None:
         self.example.append(_hash(record.example_id))
-        self.image.append(_hash(record.image_key))
+        self.image.append(_hash(record.image))
         flags = (record.placebo, record.original_target is not None, record.outcome == "none")
         self.codes.extend((part, EXPECTATIONS.index(record.expectation), *map(int, flags)))
         self.numbers.extend((record.iou or 0.0, _chance(record)))
@@ -100,10 +110,12 @@ def _corners(box: Box | None) -> list[float]:
 
 
 def _chance(record: Record) -> float:
-    """1/m: blind choice among what the text fits, as the operator counted them, else among the category."""
-    matching = record.trace.get("matching")
-    if isinstance(matching, int) and matching > 0:
-        return 1 / matching
+    """1/m: blind choice among what the text fits, as the operator counted them (NaN where it couldn't), else
+
+    among the category."""
+    if "matching" in record.trace:
+        matching = record.trace["matching"]
+        return 1 / matching if isinstance(matching, int) and matching > 0 else np.nan
     return np.nan if record.distractors is None else 1 / (record.distractors + 1)
 
 
@@ -205,7 +217,7 @@ def _scores(rows: _Rows, expectation: Expectation, part: str) -> Iterator[Score]
             yield Score(name, expectation, estimate, part, float(expected.mean()) if known else None)
 
 
-SIGNED = frozenset({"delta", "youden", "excess", "necessity"})
+SIGNED = frozenset({"delta", "youden", "excess", "necessity", "sufficiency", "shapley"})
 """Scores that may be below 0."""
 
 

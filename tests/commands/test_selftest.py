@@ -179,7 +179,7 @@ def test_the_command_prints_both_tables_and_fails_where_something_is_wrong(capsy
         {"command": OmegaConf.load(assets.asset_dir("conf") / "command" / "selftest.yaml")}
     )
     few = {"n": 30, "experiments": 300, "images": [60], "deltas": [0.2], "operators": ["identity", "bow"]}
-    config.command = OmegaConf.merge(config.command, few, {"understanding": {"n": 12}})
+    config.command = OmegaConf.merge(config.command, few, {"understanding": {"n": 24}})
     config.command.expected = {
         "control/oracle": {"others": "zero"},
         "listener": {"identity": "fall", "bow": "fall"},

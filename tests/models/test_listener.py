@@ -14,7 +14,7 @@ from PIL import Image
 from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.data.shapes.scene import Scene
-from refadv_ablate.errors import ImageUnreadable
+from refadv_ablate.errors import ImageUnreadable, UserError
 from refadv_ablate.models.listeners.listener import NOTHING, Listener
 from refadv_ablate.models.listeners.meaning import bag_resolve, listen, resolve, words_of
 from refadv_ablate.models.listeners.shapes_seen import Sighting, look
@@ -226,3 +226,14 @@ def test_an_empty_scene_is_looked_at() -> None:
     from refadv_ablate.data.shapes.drawing import render
 
     assert look(render(Scene((100, 80), (255, 255, 255), (), "circle"))) == []
+
+
+def test_ties_are_drawn_with_equal_chance_and_the_same_each_time() -> None:
+    drawn, first = Listener(SPEC, ties="drawn"), Listener(SPEC)
+    told = [(e, f"the {e.category}") for e in EXAMPLES]
+    answers = [ask(drawn, e, text).text for e, text in told]
+    assert answers == [ask(Listener(SPEC, ties="drawn"), e, text).text for e, text in told]
+    assert answers != [ask(first, e, text).text for e, text in told]
+    assert [ask(drawn, e).text for e in EXAMPLES[:30]] == [ask(first, e).text for e in EXAMPLES[:30]]
+    with pytest.raises(UserError, match="ties"):
+        Listener(SPEC, ties="last")  # type: ignore[arg-type]

@@ -37,6 +37,19 @@ class TestFrameCheck:
         assert "ex-3" in warning
         assert "not rescaled" in warning
 
+    def test_one_example_asked_in_several_ways_may_have_several_targets(self):
+        """The same answer to the same example, the target on another object."""
+        seen, quad = Seen((640, 480), (640, 480)), (100.0, 200.0, 300.0, 400.0)
+        boxes = [Box(64, 96, 192, 192), Box(300, 10, 400, 90), Box(64, 96, 192, 192)]
+        summaries = []
+        for order in (boxes, boxes[::-1]):
+            check = FrameCheck(Relative(), "original")
+            for target in order:
+                check.add(Reading(Relative().to_pixels(quad, seen)[0], 1, quad), seen, "ex", target)
+            assert check.warnings() == ()
+            summaries.append(sorted(check.kept))
+        assert summaries[0] == summaries[1]
+
     def test_whole_image_answers_warn_after_twenty(self):
         whole = [(0, 0, 1000, 1000)]
         assert watched(Relative(), whole * 19) == ()

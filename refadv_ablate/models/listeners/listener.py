@@ -6,12 +6,14 @@ description: a known-good model that needs no weights and that a reordered expre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from refadv_ablate.errors import ImageUnreadable, UserError, nearest
-from refadv_ablate.models.listeners.meaning import DEAFNESS, bag_resolve, deafened, listen, resolve
+from refadv_ablate.models.listeners.meaning import DEAFNESS, bag_resolve, deafened, fitting, listen
 from refadv_ablate.models.listeners.shapes_seen import Sighting, look
+from refadv_ablate.seeding import generator
 from refadv_ablate.types import ImageRef, Json, ModelSpec, Reply, Request
 
 VERSION = 1
@@ -30,22 +32,29 @@ class Listener:
     order_sensitive: False makes the control that treats the expression as a bag of words.
     deaf_to: kinds of words that it doesn't hear (colour, size, fill, side, relation, ordinal, negation):
     controls that must fail where these matter, and nowhere else. side: left and right alone.
+    ties: of several objects that fit, `first` points at the first in reading order and `drawn` at any with
+    equal chance, so that it is right once in as many as fit: the control of the excess over chance.
     """
 
     spec: ModelSpec
     order_sensitive: bool = True
     deaf_to: tuple[str, ...] = ()
+    ties: Literal["first", "drawn"] = "first"
     _seen: dict[str, list[Sighting]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for kind in self.deaf_to:
             if kind not in DEAFNESS:
                 raise UserError(f"a listener can't be deaf to {kind!r}; {nearest(kind, DEAFNESS)}")
+        if self.ties not in ("first", "drawn"):
+            raise UserError(f"a listener's ties={self.ties!r}: choose first or drawn")
 
     def identity(self) -> Mapping[str, Json]:
         """Version, whether it hears order, and what it doesn't hear."""
         deaf = {"deaf_to": sorted(self.deaf_to)} if self.deaf_to else {}
-        return {"engine": "listener", "version": VERSION, "order_sensitive": self.order_sensitive, **deaf}
+        ties = {"ties": self.ties} if self.ties != "first" else {}
+        heard = {"order_sensitive": self.order_sensitive, **deaf, **ties}
+        return {"engine": "listener", "version": VERSION, **heard}
 
     def answer(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """One at a time, in order."""
@@ -64,7 +73,8 @@ class Listener:
         text = request.perturbed.example.expression
         or_none = bool(request.options.get("or_none"))
         if self.order_sensitive:
-            meant = resolve(deafened(listen(text), self.deaf_to), seen, strict=or_none)
+            fits = fitting(deafened(listen(text), self.deaf_to), seen, strict=or_none)
+            meant = self._one_of(fits, request.image)
         else:
             meant = bag_resolve(text, seen)
         if meant is None:
@@ -75,6 +85,12 @@ class Listener:
         box = meant.box
         values = (box.x1 * across, box.y1 * down, box.x2 * across, box.y2 * down)
         return f"[{', '.join(f'{value:.1f}' for value in values)}]"
+
+    def _one_of(self, fits: Sequence[Sighting], image: ImageRef) -> Sighting | None:
+        if len(fits) < 2 or self.ties == "first":
+            return fits[0] if fits else None
+        boxes = str([sighting.box.as_list() for sighting in fits])
+        return fits[generator(0, "ties", image.digest(), boxes).randrange(len(fits))]
 
     def _look(self, image: ImageRef) -> list[Sighting]:
         key = image.digest()

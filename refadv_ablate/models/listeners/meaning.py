@@ -118,21 +118,26 @@ def _beyond(side: str, mark: Sighting) -> Callable[[Sighting], bool]:
 
 
 def resolve(heard: Heard, seen: Sequence[Sighting], strict: bool = False) -> Sighting | None:
-    """The object meant: constraints are applied one after another, one that leaves nothing is dropped.
+    """The object meant: of those that fit the first in reading order; None only where nothing is seen, or
+    where nothing fits and `strict` keeps every constraint."""
+    left = fitting(heard, seen, strict)
+    return left[0] if left else None
 
-    Where several remain, the first in reading order; None only where nothing is seen. strict: no
-    constraint is dropped, so that None says that nothing matches.
-    """
+
+def fitting(heard: Heard, seen: Sequence[Sighting], strict: bool = False) -> list[Sighting]:
+    """The objects that may be meant: constraints are applied one after another, one that leaves nothing is
+    dropped. strict: no constraint is dropped, so that an empty list says that nothing matches. Of a rank
+    one object remains."""
     left = list(seen)
     for test in _constraints(heard, seen, strict):
         left = _keep(left, test, strict)
     if heard.edge is not None and left:
         order = sorted(left, key=lambda s: -towards(heard.edge or "", s))
         nth = heard.nth or 1
-        left = order[(nth if strict else min(nth, len(order))) - 1 :]
+        left = order[(nth if strict else min(nth, len(order))) - 1 :][:1]
     elif heard.by_height:
         left.sort(key=lambda s: s.center[1])
-    return left[0] if left else None
+    return left
 
 
 def _constraints(
