@@ -11,14 +11,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from refadv_ablate.masking import censored, secrets
 from refadv_ablate.statistics.formatting import UNREAD, operator_name, p_value, points, with_interval
+from refadv_ablate.storage.jsonl import read_json
 from refadv_ablate.tracking.interface import CellInfo
 from refadv_ablate.types import METRICS, Comparison, Delta, Json
 
 __all__ = ["censored", "secrets"]
 
+MAX_DIFFERENCES = 30
+"""Differences that a sweep's own run logs; more are in its tables."""
 MAX_PARENT_DELTAS = 100
 """Cells whose Δ a sweep's own run repeats; a larger sweep has them in its table."""
 LIMIT_SHOWN = 500
@@ -151,6 +155,21 @@ def parent_metrics(comparisons: Sequence[Comparison], failures: int) -> dict[str
             delta = comparison.deltas.get("acc50")
             found[unused(metric("delta_acc50", label), found)] = delta.delta.value if delta else None
     found |= {"n/cells": len(comparisons), "n/failed": failures}
+    return finite(found)
+
+
+def differences(folder: Path) -> dict[str, float]:
+    """Differences of Δ between models or data sets, as the sweep's page left them; of few, so that the list
+
+    of metrics stays short enough to read.
+    """
+    path = folder / "contrasts.json"
+    rows = read_json(path).get("contrasts", []) if path.is_file() else []
+    rows = [row for row in rows if row["kind"] in ("model", "data") and row["quantity"] == "delta"]
+    found: dict[str, float | None] = {}
+    for row in rows if len(rows) <= MAX_DIFFERENCES else []:
+        name = f"{row['second']}-{row['first']}--{row['where'].replace(' · ', '-')}"
+        found[unused(metric("diff_acc50", name), found)] = row["difference"]
     return finite(found)
 
 

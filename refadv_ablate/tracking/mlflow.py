@@ -367,7 +367,7 @@ class MlflowTracker:
         folder: Path,
         failures: Sequence[tuple[str, str]],
     ) -> None:
-        self._metrics(parent, logged.parent_metrics(comparisons, len(failures)))
+        self._metrics(parent, logged.parent_metrics(comparisons, len(failures)) | logged.differences(folder))
         children = {child.data.tags.get("refadv.hash"): child.info for child in self._children(parent)}
         for comparison in comparisons:  # Holm's p is known only now
             child = children.get(str(comparison.details.get("hash")))

@@ -19,6 +19,7 @@ from refadv_ablate.report.loading.study import study
 from refadv_ablate.statistics import comparison, contrasts, inference
 from refadv_ablate.statistics.contrasts import Side, contrast
 from refadv_ablate.statistics.simulation import Design, experiments
+from refadv_ablate.tracking import metrics
 from refadv_ablate.types import ORIGINAL, Record
 
 TARGET = Box(0, 0, 100, 100)
@@ -310,3 +311,6 @@ def test_a_sweeps_page_shows_the_differences_between_its_models(tmp_path):
     assert "deaf loses less than listener (one · direct · bow): difference of Δ +50.0" in text
     assert "Differences between data sets" in text
     assert (tmp_path / "figures" / "contrasts_model.svg").is_file()
+    logged = metrics.differences(tmp_path)
+    assert logged["diff_acc50/deaf-listener--one-direct-bow"] == 0.5
+    assert len(logged) == 3 and metrics.differences(tmp_path / "nowhere") == {}

@@ -20,7 +20,7 @@ from refadv_ablate.report.pages import across, examples, shots
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
 from refadv_ablate.report.tables import originals, paper, results
-from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
+from refadv_ablate.report.tables.contrasts import PLURAL, rows_of, tables_of
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.landings import flows, landing_table
 from refadv_ablate.report.tables.profile import parts_table, profile_table
@@ -113,6 +113,7 @@ def from_study(
     write_json(
         folder / "comparisons.json", {"comparisons": [comparison_to_json(c) for c in study.comparisons]}
     )
+    write_json(folder / "contrasts.json", {"contrasts": list(rows_of(families))})
     return write_pages(folder, content)
 
 

@@ -8,6 +8,7 @@ from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast
 from refadv_ablate.statistics.formatting import p_value
+from refadv_ablate.types import Json
 
 PAIRED = "paired example by example on their common examples"
 APART = "not paired: other examples; an image that both hold counts once"
@@ -97,6 +98,28 @@ def rank_table(family: Family) -> Table:
         "higher, at worst before all surely lower, by the contrasts of all pairs, Holm-adjusted."
     )
     return Table("ranks", "Ranks of models", ("Within", "Model"), columns, tuple(lines), notes=(note,))
+
+
+def rows_of(families: Sequence[Family]) -> Iterator[dict[str, Json]]:
+    """The same as JSON, for logs and scripts: fractions, not points."""
+    for family in families:
+        for each in family.contrasts:
+            change = each.difference
+            yield {
+                "kind": family.kind,
+                "first": each.a,
+                "second": each.b,
+                "where": each.where,
+                "quantity": each.quantity,
+                "paired": each.paired,
+                "difference": change.value,
+                "low": change.low,
+                "high": change.high,
+                "p": each.p,
+                "p_holm": each.p_holm,
+                "n": [each.first.n, each.second.n],
+                "images": [each.first.images, each.second.images],
+            }
 
 
 def tables_of(families: Sequence[Family]) -> Iterator[Table]:
