@@ -14,7 +14,7 @@ import numpy as np
 
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.report import compare, contrast
+from refadv_ablate.report import cases, compare, contrast
 from refadv_ablate.report.console import accuracies, basis, console, contrast_lines
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.restricting import restricted
@@ -33,7 +33,7 @@ NUMBERS = ("1", "2", "3", "4", "6", "7", "dig")
 class Options:
     """The keys of conf/command/report.yaml."""
 
-    action: Literal["make", "compare", "contrast"]
+    action: Literal["make", "compare", "contrast", "cases"]
     source: Literal["files", "mlflow", "store"]
     path: str | list[str]
     run: str | list[str] | None
@@ -47,6 +47,7 @@ class Options:
     between: Literal["model", "data", "prompt", "operator", "variant", "slice"]
     by: str
     of: list[Literal["delta", "original", "perturbed", "relative", "above_chance"]]
+    each: int
     gallery: int
     images: Literal["inline", "folder"]
     resamples: int
@@ -63,6 +64,8 @@ def run(cfg: Any) -> int:
             pages = _compare(cfg, options, Path(scratch))
         elif options.action == "contrast":
             pages = _contrast(cfg, options, Path(scratch))
+        elif options.action == "cases":
+            pages = _cases(cfg, options, Path(scratch))
         else:
             pages = _make(cfg, options, Path(scratch))
     for page in pages:
@@ -148,6 +151,14 @@ def _contrast(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     out.print(contrast_lines(family))
     meta = {"command": _command(), "version": __version__, "seed": cfg.seed}
     return contrast.write(Path(options.to), found, family, formats=options.formats, meta=meta)
+
+
+def _cases(cfg: Any, options: Options, scratch: Path) -> list[Path]:
+    if options.each < 1:
+        raise UserError(f"report.each={options.each}: give the cases of each kind, at least 1")
+    cells = _load(cfg, options, options.path, options.run, scratch)
+    found = study(cells, metrics=("acc50",), seed=cfg.seed, n_boot=1)
+    return cases.write(Path(options.to), found, each=options.each, seed=cfg.seed, command=_command())
 
 
 def _load(

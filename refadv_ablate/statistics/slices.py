@@ -74,6 +74,12 @@ def _by_number(values: Floats, limits: Sequence[float] | None) -> list[tuple[str
     return _with_unknown([(label, rows) for label, rows in found if rows.any()], ~known)
 
 
+def number_label(value: float, by: str) -> str:
+    """The bin of one number of an attribute in BINS, such as 5 distractors → 4–6."""
+    edges = [*BINS[by], np.inf]
+    return next(_bin_label(low, high) for low, high in pairwise(edges) if low <= value < high)
+
+
 def _bin_label(low: float, high: float) -> str:
     if np.isinf(high):
         return f"{low:g}+"
