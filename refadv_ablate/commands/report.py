@@ -181,7 +181,7 @@ def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterato
         if not options.gallery or not cell.operators:
             continue
         image_of = images_of(cell) or (lambda _id: None)
-        words = (*cell.operators, cell.names.model, cell.names.data, cell.names.prompt)
+        words = (*cell.operators, cell.names.model, cell.names.data, cell.prompt)
         place = folder / "galleries" / _safe("--".join(filter(None, words)))
         gallery.write(
             place / "gallery.html",
@@ -203,7 +203,7 @@ def _show(found: Study, names: Sequence[str], options: Options) -> None:
             for table in paper.build(name, found, options.operators):
                 out.print(accuracies(table))
             for cell, arm in found.originals():
-                names = ", ".join(filter(None, (cell.names.model, cell.names.data, cell.names.prompt)))
+                names = ", ".join(filter(None, (cell.names.model, cell.names.data, cell.prompt)))
                 out.print(basis(names, arm.counts(), int(np.unique(arm.columns().image).size)))
     if found.comparisons:
         out.print(console(found.comparisons))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from rich.console import Console
 
+from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.console import console
+from refadv_ablate.report.loading.sources import Cell, Names
+from refadv_ablate.report.loading.study import Study, study
 from refadv_ablate.report.pages.in_short import clause
-from refadv_ablate.report.tables import results
+from refadv_ablate.report.tables import paper, results
 from refadv_ablate.statistics import labels
 from refadv_ablate.statistics.formatting import cell_name, warnings_of
 from refadv_ablate.tracking import metrics
 from refadv_ablate.types import Comparison
-from tests.report.making import comparison
+from tests.report.making import comparison, records
 
 
 def cell(planned: int = 100, operator: str = "bow", **settings: object) -> Comparison:
@@ -74,3 +78,34 @@ def test_a_part_of_a_fuller_result_is_told_apart_and_is_no_test_of_its_own():
 def test_a_config_becomes_dotted_settings_without_long_texts():
     tree = {"data": {"_target_": "x", "n": 8, "tags": ["a", "b"]}, "seed": 0, "prompt": {"text": "t" * 300}}
     assert labels.flat(tree) == {"data.n": 8, "data.tags": "a,b", "seed": 0}
+
+
+def test_paper_tables_have_a_line_for_each_setting():
+    arms = {seed: Arm(records(40, seed=seed)) for seed in (0, 1)}
+    cells = [
+        Cell(
+            Names("m-7B", "d", "direct"), Path(), lambda: iter(()), {"original": arm}, variant=f"seed {seed}"
+        )
+        for seed, arm in arms.items()
+    ]
+    for name in ("table6", "table7", "dig"):
+        (table,) = paper.build(name, Study(cells), {"table2": "", "table3": "", "table4": ""})
+        shown = " ".join(" ".join(line.labels) for line in table.lines)
+        assert "(seed 0)" in shown and "(seed 1)" in shown, name
+    alone = results.parts_alone([(cell, cell.arms["original"]) for cell in cells], ())
+    assert {line.labels[2] for line in alone.lines} == {"direct · seed 0", "direct · seed 1"}
+
+
+def test_table_3_keeps_every_setting():
+    def cell_of(seed: int) -> Cell:
+        made = {"original": Arm(records(40)), "bow": Arm(records(40, seed=seed, condition="bow"))}
+        return Cell(
+            Names("m", "d", "direct"), Path(str(seed)), lambda: iter(()), made, 40,
+            details={"settings": {"seed": seed}},
+        )  # fmt: skip
+
+    found = study([cell_of(1), cell_of(2)], metrics=("acc50",), n_boot=0)
+    (table,) = paper.build("table3", found, {"table2": "", "table3": "bow", "table4": ""})
+    assert [line.labels[0] for line in table.lines if line.labels[0]] == [
+        "m (direct · seed 1)", "m (direct · seed 2)"
+    ]  # fmt: skip

@@ -202,9 +202,9 @@ def _arms(study: Study) -> Iterator[tuple[str, dict[str, Arm]]]:
     """Per model, data and prompt: the original arm and every perturbed one."""
     found: dict[tuple[str, str, str], dict[str, Arm]] = {}
     for cell, arm in study.originals():
-        found[(cell.names.model, cell.names.data, cell.names.prompt)] = {ORIGINAL: arm}
+        found[(cell.names.model, cell.names.data, cell.prompt)] = {ORIGINAL: arm}
     for cell in study.cells:
-        arms = found.get((cell.names.model, cell.names.data, cell.names.prompt))
+        arms = found.get((cell.names.model, cell.names.data, cell.prompt))
         if arms is not None:
             arms.update({name: cell.arms[name] for name in cell.operators})
     for names, arms in found.items():

@@ -267,9 +267,14 @@ def _accuracy_line(name: str, cell: Cell, arm: Arm, metrics: Sequence[str], bins
     tick = "✓" if cot else "–"
     if name == "table6":
         family, model = (row["family"], row["model"]) if row else _family(cell.names.model)
-        return Line((family, model, tick), values, family)
+        return Line((family, _varied(model, cell), tick), values, family)
     som = "✓" if "som" in _words(cell.names.prompt) else "–"
-    return Line((row["model"] if row else cell.names.model, tick, som), values)
+    return Line((_varied(row["model"] if row else cell.names.model, cell), tick, som), values)
+
+
+def _varied(model: str, cell: Cell) -> str:
+    """With the settings that tell this cell from others of its names."""
+    return f"{model} ({cell.variant})" if cell.variant else model
 
 
 def _published_row(name: str, cell: Cell) -> tuple[Mapping[str, str] | None, bool]:

@@ -192,7 +192,7 @@ def parts_alone(
     columns += [Column("examples", "examples"), Column("images", "images")]
     lines = []
     for cell, arm in originals:
-        names = (cell.names.model, cell.names.data, cell.names.prompt)
+        names = (cell.names.model, cell.names.data, cell.prompt)
         rows = [("all", {name: stats.accuracy(arm, name) for name in metrics})]
         for attribute in by:
             found = {name: dict(stats.accuracy_by(arm, attribute, name)) for name in metrics}
