@@ -164,6 +164,35 @@ def representative(overrides: Sequence[str]) -> list[str]:
     return words
 
 
+DRAWN, PUBLIC = "shapes", "ref_adv_s"
+"""Data of a run that names none: drawn scenes for what ships in the box, else the paper's public set."""
+
+
+def with_data(overrides: Sequence[str]) -> list[str]:
+    """The overrides with the default data of their models, where they name neither data nor a recipe.
+
+    Raises UserError for a sweep over models of both kinds: their numbers would be over different data.
+    """
+    parsed = parse(overrides)
+    if any(override.key_or_group in ("data", *RECIPES) for override in parsed):
+        return list(overrides)
+    named = [o for o in parsed if o.key_or_group == "model" and not o.is_delete()]
+    kinds = {_ships(name) for override in named for name in _values(override)}
+    if len(kinds) > 1:
+        raise UserError(
+            f"some of these models ship in the box and are asked about drawn scenes, others about {PUBLIC}: "
+            f"say data={DRAWN} or data={PUBLIC}"
+        )
+    return [*overrides, f"data={PUBLIC}"] if kinds == {False} else list(overrides)
+
+
+def _ships(model: str) -> bool:
+    """Whether a model needs nothing from outside: a control, a listener, a replay, a shipped checkpoint."""
+    path = group_dir("model") / f"{model}.yaml"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return "\nengine:" in text or "${package_path:" in text
+
+
 def sweep_params(overrides: Sequence[str]) -> list[str]:
     """The overrides with the sweep of a recipe (`hydra.sweeper.params`) before those of the command line.
 

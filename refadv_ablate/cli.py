@@ -96,6 +96,7 @@ def _dispatch(words: list[str]) -> int:
         return _run_command(command, rest)
     multirun = bool({"-m", "--multirun"} & set(flags))
     _check(rest, multirun)
+    rest = assets.with_data(rest)
     if {"-c", "--cfg"} & set(flags):
         from omegaconf import OmegaConf
 
@@ -172,6 +173,7 @@ def _run_command(command: str, words: list[str]) -> int:
             overrides.append(f"command.{word}" if key.split(".")[0] in own else word)
     _check_own(command, words, own)
     assets.check(overrides)
+    overrides = assets.with_data(overrides)
     config = assets.compose(overrides)
     result: int = module.run(config)
     return result

@@ -116,3 +116,24 @@ def test_the_first_of_each_sweep_stands_for_all():
         "seed=1",
         "limit=5",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "added"),
+    [
+        (["model=internvl3", "perturb=bow"], ["data=ref_adv_s"]),
+        (["model=gpt4o,qwen3_vl"], ["data=ref_adv_s"]),
+        (["model=internvl3_8b"], ["data=ref_adv_s"]),
+        (["model=tiny_internvl3,listener,control/oracle"], []),
+        (["perturb=bow"], []),
+        (["model=internvl3", "data=refcoco"], []),
+        (["paper=table3_bag_of_words", "model=internvl3"], []),
+    ],
+)
+def test_a_real_checkpoint_is_asked_about_the_papers_public_set(words, added):
+    assert assets.with_data(words) == words + added
+
+
+def test_a_sweep_over_both_kinds_of_models_says_which_data():
+    with pytest.raises(UserError, match="data=shapes or data=ref_adv_s"):
+        assets.with_data(["model=listener,internvl3"])

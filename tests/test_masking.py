@@ -147,7 +147,14 @@ def test_a_sweep_leaves_no_secret_anywhere(
         url = server.url.replace("http://", f"http://me:{SECRET}@")
         status = main(
             [
-                *("-m", "model=qwen3_vl", "backend=openai", f"backend.base_url={url}", "perturb=bow"),
+                *(
+                    "-m",
+                    "data=shapes",
+                    "model=qwen3_vl",
+                    "backend=openai",
+                    f"backend.base_url={url}",
+                    "perturb=bow",
+                ),
                 *(f"+backend.extra_body.api_key={SECRET}-too", "data=shapes", "data.n=2", "gallery=0"),
                 *("tracking=none", "progress=off", "pages=false"),
             ]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from refadv_ablate.errors import ModelUnavailable
 from refadv_ablate.types import ModelSpec
 
 PROBE_SECONDS = 5.0
+ROUTE_SECONDS = 1.0
+"""For a first connection to the hub, before its client with its retries is asked."""
 REMEDY = (
     "give model.checkpoint=FOLDER with the weights or another hub id, or ask a server with "
-    "backend=openai backend.base_url=…"
+    "backend=openai backend.base_url=…; model=tiny_internvl3 ships in the box and needs no hub"
 )
 MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.jinja", "*.txt")
 EDGE = 1 << 20
@@ -84,6 +89,7 @@ def _probe(spec: ModelSpec) -> None:
 
     if constants.HF_HUB_OFFLINE:
         raise unavailable(spec, "it is not in the local cache, and HF_HUB_OFFLINE forbids the download")
+    _connect(spec, constants.ENDPOINT)
     try:
         HfApi().model_info(spec.checkpoint, revision=spec.revision, timeout=PROBE_SECONDS)
     except GatedRepoError as error:
@@ -100,6 +106,19 @@ def _probe(spec: ModelSpec) -> None:
     except Exception as error:
         # whatever transport the client uses: no route, no name, a proxy, a timeout
         cause = f"the hub at {constants.ENDPOINT} can't be reached ({type(error).__name__})"
+        raise unavailable(spec, cause) from error
+
+
+def _connect(spec: ModelSpec, endpoint: str) -> None:
+    """Raises ModelUnavailable where nothing listens at the hub's address; behind a proxy it can't be told."""
+    if getproxies():
+        return
+    parts = urlsplit(endpoint)
+    port = parts.port or (80 if parts.scheme == "http" else 443)
+    try:
+        socket.create_connection((parts.hostname or "", port), ROUTE_SECONDS).close()
+    except OSError as error:
+        cause = f"the hub at {endpoint} can't be reached ({error.strerror or type(error).__name__})"
         raise unavailable(spec, cause) from error
 
 

@@ -55,6 +55,10 @@ class Detector(ABC):
             "dtype": dtype_used(self.dtype, self.device),
         }
 
+    def check(self) -> None:
+        """Raises ModelUnavailable where the checkpoint can't be had, before anything heavy is imported."""
+        locate(self.spec)
+
     def lacks(self) -> Iterator[tuple[str, str, bool]]:
         """For a dry run: what is not there, why, and whether a run can't start so."""
         return lacking(self.spec)

@@ -145,6 +145,10 @@ class Transformers:
             self._loaded = load(self)
         return self._loaded
 
+    def check(self) -> None:
+        """Raises ModelUnavailable where the checkpoint can't be had, before anything heavy is imported."""
+        locate(self.spec)
+
     def close(self) -> None:
         """Frees the weights."""
         self._loaded = None

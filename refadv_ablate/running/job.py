@@ -17,6 +17,7 @@ from refadv_ablate.errors import UserError, printable
 from refadv_ablate.masking import censored, masked
 from refadv_ablate.running.ask import ASKED
 from refadv_ablate.running.cells import Cell, cells_of
+from refadv_ablate.running.loaded_model import model_of
 from refadv_ablate.running.measure import measure
 from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.sweep import CellState, State, Sweep
@@ -42,6 +43,20 @@ class Job:
         """Builds everything but the model's weights. Raises UserError for any mistake in the config."""
         parts = parts_of(config)
         return cls(parts, tuple(cells_of(parts)))
+
+    def check(self) -> None:
+        """Raises ModelUnavailable where the model can't be had and no store may have its answers."""
+        path = self.parts.settings.store.removeprefix("sqlite:///")
+        if not Path(path).exists() and any(cell.state() != "done" for cell in self.cells):
+            check = getattr(model_of(self.parts), "check", None)
+            if check is not None:
+                check()
+
+    def __str__(self) -> str:
+        """What is run on what, for the first line of a run."""
+        parts = self.parts
+        operators = ", ".join(cell.label for cell in self.cells)
+        return f"{parts.spec.name} on {parts.data.name}, prompt {parts.style.name}: {operators}"
 
     def execute(self, sweep: Sweep, tracker: Any, parent: str) -> list[Comparison]:
         """Measures the cells that aren't finished; returns the comparisons of all of them."""

@@ -42,6 +42,9 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
         if (status := _from_finished(job)) is None:
             raise
         return status
+    if job is not None:
+        print(job, file=sys.stderr)
+        job.check()
     tracker = tracker_of(config)
     tracker.prepare()
     sweep = Sweep.of(settings.out, [censored(word) for word in words], multirun)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.models.server import Fail, Say, Server
 
-OPENAI = ["model=qwen3_vl", "backend=openai", "backend.backoff_base=0.01", "gallery=0"]
+OPENAI = ["model=qwen3_vl", "data=shapes", "backend=openai", "backend.backoff_base=0.01", "gallery=0"]
 
 
 def command(words, cwd, **more):
