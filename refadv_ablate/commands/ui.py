@@ -14,6 +14,9 @@ from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.masking import censored
 from refadv_ablate.tracking.uri import database_file, tracking_uri
 
+QUIET = ("--uvicorn-opts", "--log-level warning")
+"""A line for each file that a browser fetches would push the addresses off the screen."""
+
 
 def run(cfg: Any) -> int:
     """Reads its keys under cfg.command, and where the log lies under cfg.tracking; blocks while it serves."""
@@ -39,7 +42,10 @@ def serve(options: Mapping[str, Any], tracking: Mapping[str, Any]) -> int:
         raise UserError(f"there is no MLflow database {path}; run something first, or give tracking.uri=…")
     words, environment = command(uri, str(options["host"]), port(options), options.get("allowed_hosts"))
     address = f"http://{options['host']}:{words[-1]}"
-    print(f"MLflow on {path or 'its database'}: {address} (Ctrl-C ends it)", flush=True)
+    print(f"MLflow on {path or 'its database'}: {address} (Ctrl-C ends it)")
+    for label, page in _pages(tracking, address):
+        print(f"  {label}: {page}")
+    sys.stdout.flush()
     with subprocess.Popen(words, env=environment) as server:  # noqa: S603 our own words, no shell
         try:
             return server.wait()
@@ -48,12 +54,25 @@ def serve(options: Mapping[str, Any], tracking: Mapping[str, Any]) -> int:
             return 0
 
 
+def _pages(tracking: Mapping[str, Any], address: str) -> list[tuple[str, str]]:
+    """The pages worth opening first; none where the log can't tell."""
+    from refadv_ablate.tracking.mlflow import MlflowTracker
+
+    keys = {key: value for key, value in tracking.items() if not key.startswith("_")}
+    try:
+        return MlflowTracker(**keys, launch_dir=Path.cwd()).pages(address)
+    except Exception:  # the server that starts now says better what is wrong with its database
+        return []
+
+
 def command(uri: str, host: str, port: int, allowed: str | None) -> tuple[list[str], dict[str, str]]:
     """The words and the environment that start the pages; the URI may hold a password, so it isn't a word."""
     environment = {
         **os.environ,
         "MLFLOW_BACKEND_STORE_URI": uri,
+        "MLFLOW_REGISTRY_STORE_URI": uri,  # else a line says that it is this one
         "MLFLOW_DISABLE_TELEMETRY": "true",
+        "PYTHONWARNINGS": "ignore",  # of what MLflow's own packages will change some day
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # eight worker processes that viewing has no use for
     }
     environment.pop("MLFLOW_TRACKING_URI", None)
@@ -61,7 +80,7 @@ def command(uri: str, host: str, port: int, allowed: str | None) -> tuple[list[s
     if path is not None:
         environment["MLFLOW_DEFAULT_ARTIFACT_ROOT"] = (path.parent / "mlartifacts").as_uri()
     more = ["--allowed-hosts", allowed] if allowed else []
-    words = [sys.executable, "-m", "mlflow", "server", "--workers", "1", *more, "--host", host]
+    words = [sys.executable, "-m", "mlflow", "server", "--workers", "1", *more, *QUIET, "--host", host]
     return [*words, "--port", str(port)], environment
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from refadv_ablate.errors import UserError
 from refadv_ablate.seeding import digest
+from refadv_ablate.statistics.labels import labelled
 from refadv_ablate.storage.jsonl import read_json
 from refadv_ablate.storage.records import load
 from refadv_ablate.tracking.interface import CellInfo, Tracker
@@ -38,7 +39,7 @@ def log_folder(tracker: Tracker, folder: Path) -> str:
         else:
             name = " · ".join(filter(None, (cell["model"], cell["data"], cell["prompt"], cell["operator"])))
             failures.append((name, f"{cell['state']}: {cell['reason']}"))
-    tracker.close_sweep(parent, comparisons, folder, failures)
+    tracker.close_sweep(parent, labelled(comparisons), folder, failures)
     return parent
 
 

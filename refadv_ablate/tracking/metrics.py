@@ -6,12 +6,14 @@ Names keep to letters, digits, underscore, dot, dash and slash, which every trac
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 from refadv_ablate.masking import censored, secrets
 from refadv_ablate.statistics.formatting import UNREAD, operator_name, p_value, points, with_interval
@@ -23,8 +25,10 @@ __all__ = ["censored", "secrets"]
 
 MAX_DIFFERENCES = 30
 """Differences that a sweep's own run logs; more are in its tables."""
-MAX_PARENT_DELTAS = 100
-"""Cells whose Δ a sweep's own run repeats; a larger sweep has them in its table."""
+MOST_SETTINGS = 90
+"""Settings of a cell that are logged; config.yaml has all."""
+MOST_COMPARED = 50
+"""Cells in one address: browsers and the page itself get slow beyond."""
 LIMIT_SHOWN = 500
 """Characters of a parameter; trackers cut longer ones silently."""
 _WORDS = {"@": "_at_", "+": "_plus", "%": "_percent", "=": "_eq_", "<": "_lt_", ">": "_gt_", "&": "_and_"}
@@ -61,9 +65,9 @@ def swept(words: Sequence[str]) -> list[str]:
 
 
 def child_name(cell: CellInfo, extra: Iterable[str]) -> str:
-    """`internvl3 · bow`, with what else was swept: `internvl3 · bow · refcoco_val · seed 1`."""
+    """`bow · internvl3`, with what else was swept: the pages cut the end, so what differs most is first."""
     more = {"data": cell.data, "prompt": cell.prompt, "seed": f"seed {cell.seed}"}
-    return " · ".join([cell.model, cell.operator, *(more[key] for key in extra)])
+    return " · ".join([cell.operator, cell.model, *(more[key] for key in extra)])
 
 
 def params(cell: CellInfo) -> dict[str, str]:
@@ -85,32 +89,49 @@ def engines(c: Comparison) -> str:
     return ", ".join(sorted({engine for side in sides for engine in side}))[:LIMIT_SHOWN]
 
 
+def settings(c: Comparison) -> dict[str, str]:
+    """What a difference may come from: the composed settings by dotted key, the engine that answered, a size.
+
+    The pages draw the first of the parameters that differ, by name: model and perturb come before these.
+    """
+    known: Mapping[str, Json] = c.details.get("settings") or {}
+    found = {"settings.engine": engines(c), "size": str(known.get("model.size") or "")}
+    found |= {f"settings.{safe(key)}": str(value) for key, value in known.items() if value is not None}
+    told = {key: censored(value)[:LIMIT_SHOWN] for key, value in found.items() if value}
+    return dict(list(told.items())[:MOST_SETTINGS])
+
+
+def title(c: Comparison, comparisons: Sequence[Comparison]) -> str:
+    """A cell's name once its sweep is known: perturbation and model first, then only what differs."""
+    more = [getattr(c, key) for key in ("data", "prompt") if len({getattr(o, key) for o in comparisons}) > 1]
+    return " · ".join([operator_name(c), c.model, *more])
+
+
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def metrics(c: Comparison) -> dict[str, float]:
-    """At most 40 finite numbers; what can't be had is left out, never NaN and never 0."""
+    """The numbers that one compares by, to four digits; summary.json has all of them, exactly.
+
+    What can't be had is left out, never NaN and never 0.
+    """
     found: dict[str, float | None] = {}
     for name in METRICS:
         if name in c.deltas:
-            found |= {
-                f"{name}/{key}": value for key, value in _of_delta(c.deltas[name], name == "acc50").items()
-            }
-    if "acc50" in c.parsed_only:
-        parsed = c.parsed_only["acc50"].delta
-        found |= {
-            "acc50_parsed/delta": parsed.value,
-            "acc50_parsed/delta_ci_low": parsed.low,
-            "acc50_parsed/delta_ci_high": parsed.high,
-        }
+            of_delta = _of_delta(c.deltas[name], name == "acc50")
+            found |= {f"{name}/{key}": value for key, value in of_delta.items()}
     found |= _counts(c)
     found |= {f"cost/{name}": _number(c.details.get(name)) for name in ("usd", "seconds")}
     return finite(found)
 
 
 def finite(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Those that are numbers, to ten digits: 0.7 − 0.5 reads as 0.2."""
-    return {key: float(f"{v:.10g}") for key, v in values.items() if v is not None and math.isfinite(v)}
+    """Those that are numbers: fractions to four digits, 0.7 − 0.5 as 0.2; a small p is not made 0."""
+    return {key: _rounded(float(v)) for key, v in values.items() if v is not None and math.isfinite(v)}
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4) if abs(value) >= 0.001 else float(f"{value:.2g}")
 
 
 def _number(value: Json) -> float | None:
@@ -122,40 +143,30 @@ def _of_delta(delta: Delta, whole: bool) -> dict[str, float | None]:
         "delta": delta.delta.value,  # first: comparisons of runs open on the first metric
         "original": delta.original.value,
         "perturbed": delta.perturbed.value,
-        "delta_ci_low": delta.delta.low,
-        "delta_ci_high": delta.delta.high,
     }
     more = {
+        "delta_ci_low": delta.delta.low,
+        "delta_ci_high": delta.delta.high,
         "p": delta.p,
         "p_holm": delta.p_holm,
-        "p_mcnemar": delta.p_mcnemar,
         "right_to_wrong": delta.right_to_wrong,
         "wrong_to_right": delta.wrong_to_right,
-        "draw_sd": delta.draw_sd,
     }
     return short | more if whole else short
 
 
 def _counts(c: Comparison) -> dict[str, float | None]:
-    found: dict[str, float | None] = {"n/planned": c.planned, "n/paired": c.paired, "n/images": c.images}
+    found: dict[str, float | None] = {"n/paired": c.paired, "n/images": c.images}
     for arm, counts in c.counts.items():
         found[f"n/missing_{safe(arm)}"] = counts.get("missing", 0)
         found[f"n/unparsed_{safe(arm)}"] = sum(counts.get(kind, 0) for kind in UNREAD)
-    perturbed = c.counts.get("perturbed", {})
-    found["n/unchanged"] = perturbed.get("unchanged", 0)
-    found["n/not_perturbable"] = perturbed.get("not_perturbable", 0)
+    found["n/unchanged"] = c.counts.get("perturbed", {}).get("unchanged", 0)
     return found
 
 
 def parent_metrics(comparisons: Sequence[Comparison], failures: int) -> dict[str, float]:
-    """Δ at Acc@0.5 of every cell of a sweep, and how many cells there are."""
-    found: dict[str, float | None] = {}
-    if len(comparisons) <= MAX_PARENT_DELTAS:
-        for comparison, label in zip(comparisons, labels(comparisons), strict=True):
-            delta = comparison.deltas.get("acc50")
-            found[unused(metric("delta_acc50", label), found)] = delta.delta.value if delta else None
-    found |= {"n/cells": len(comparisons), "n/failed": failures}
-    return finite(found)
+    """How many cells there are; their numbers are in their own runs and in the sweep's table."""
+    return {"n/cells": float(len(comparisons)), "n/failed": float(failures)}
 
 
 def differences(folder: Path) -> dict[str, float]:
@@ -174,13 +185,12 @@ def differences(folder: Path) -> dict[str, float]:
 
 
 def labels(comparisons: Sequence[Comparison]) -> list[str]:
-    """`model--operator`, with data and prompt where the cells differ in them."""
-    data = len({c.data for c in comparisons}) > 1
-    prompt = len({c.prompt for c in comparisons}) > 1
-    return [
-        "--".join(safe(part) for part in (c.model, operator_name(c), *[c.data] * data, *[c.prompt] * prompt))
-        for c in comparisons
-    ]
+    """`operator--model`, with data and prompt where the cells differ in them, each unlike the others."""
+    found: list[str] = []
+    for c in comparisons:
+        parts = (safe(part) for part in title(c, comparisons).split(" · "))
+        found.append(unused("--".join(parts), found))
+    return found
 
 
 def unused(name: str, taken: Iterable[str]) -> str:
@@ -192,9 +202,41 @@ def unused(name: str, taken: Iterable[str]) -> str:
     return free
 
 
+def addresses(server: str, experiment: str, parent: str, cells: Sequence[str]) -> list[tuple[str, str]]:
+    """Where the pages of a sweep are on an MLflow server: (what they show, address)."""
+    only = urlencode(
+        {
+            "searchFilter": "tags.`refadv.kind` = 'cell'",
+            "orderByKey": "metrics.`acc50/delta`",
+            "orderByAsc": "true",
+        }
+    )
+    here = f"{server}/#/experiments/{experiment}/runs"
+    found = [
+        ("all cells, the largest loss first", f"{here}?{only}"),
+        ("the newest sweep", f"{here}/{parent}"),
+        ("its table", f"{here}/{parent}/artifacts/summary.html"),
+    ]
+    if 1 < len(cells) <= MOST_COMPARED:
+        runs, experiments = quote(json.dumps(list(cells))), quote(json.dumps([experiment]))
+        compared = f"{server}/#/compare-runs?runs={runs}&experiments={experiments}"
+        found.insert(0, ("its cells side by side", compared))
+    return found
+
+
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────
 
 NUMBERS = ("Δ [95% interval]", "original", "perturbed", "p", "p (Holm)", "pairs")
+SHOWN = (
+    "acc50/delta",
+    "acc50/delta_ci_low",
+    "acc50/delta_ci_high",
+    "acc50/original",
+    "acc50/perturbed",
+    "acc50/p_holm",
+    "n/paired",
+    "n/images",
+)
 TITLE = "Acc@0.5, original against perturbed on the same examples"
 
 
@@ -246,7 +288,8 @@ def markdown(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, st
     """The table of a sweep and what failed."""
 
     def plain(text: str) -> str:
-        return re.sub(r"([|\\`*_<>\[\]])", r"\\\1", " ".join(text.split()))
+        marks = re.sub(r"([|\\`*_\[\]])", r"\\\1", " ".join(text.split()))
+        return marks.replace("<", "&lt;").replace(">", "&gt;")  # an escaped < is shown with its backslash
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(map(plain, cells)) + " |"
@@ -266,6 +309,15 @@ def markdown(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, st
             *map(line, failures),
         ]
     return "\n".join(text) + "\n"
+
+
+def cells_table(comparisons: Sequence[Comparison]) -> Json:
+    """The cells of a sweep as columns and data, which the pages show as a table."""
+    rows = []
+    for c, name in zip(comparisons, labels(comparisons), strict=True):
+        found = metrics(c)
+        rows.append([name, c.model, c.data, c.prompt, operator_name(c), *(found.get(key) for key in SHOWN)])
+    return {"columns": ["cell", "model", "data", "prompt", "perturb", *SHOWN], "data": rows}
 
 
 def html(comparisons: Sequence[Comparison], failures: Sequence[tuple[str, str]], title: str) -> str:

@@ -199,7 +199,9 @@ class MlflowTracker:
         if found is not None:
             return self._take_up(found, own)
         title = logged.censored(name)[:200]
-        return self._create(title, {"refadv.kind": "sweep", "mlflow.runName": title, **own})
+        made = self._create(title, {"refadv.kind": "sweep", "mlflow.runName": title, **own})
+        self._params(made, {"overrides": logged.censored(name)[: logged.LIMIT_SHOWN]})
+        return made
 
     def open_cell(self, parent: str, cell: CellInfo) -> str:
         """See Tracker."""
@@ -292,7 +294,7 @@ class MlflowTracker:
         status = folder / "status.json"
         state = read_json(status)["state"] if status.exists() else "done"
         self._metrics(run_id, logged.metrics(comparison))
-        note = logged.markdown([comparison], []) + "".join(f"\n- {text}" for text in comparison.warnings)
+        self._params(run_id, logged.settings(comparison))
         sent = self._send_cell(run_id, folder)
         self._tag(
             run_id,
@@ -301,7 +303,7 @@ class MlflowTracker:
                 "refadv.warnings": str(len(comparison.warnings)),
                 "refadv.sent": sent,
                 "refadv.engine": logged.engines(comparison),
-                "mlflow.note.content": note,
+                "mlflow.note.content": _note(comparison),
             },
         )
         self._end(run_id, "FINISHED")
@@ -369,11 +371,10 @@ class MlflowTracker:
     ) -> None:
         self._metrics(parent, logged.parent_metrics(comparisons, len(failures)) | logged.differences(folder))
         children = {child.data.tags.get("refadv.hash"): child.info for child in self._children(parent)}
-        for comparison in comparisons:  # Holm's p is known only now
+        for comparison in comparisons:  # Holm's p, and what tells the cells apart, are known only now
             child = children.get(str(comparison.details.get("hash")))
-            adjusted = {f"{m}/p_holm": d.p_holm for m, d in comparison.deltas.items() if m == "acc50"}
             if child is not None:
-                self._metrics(child.run_id, logged.finite(adjusted))
+                self._settle(child.run_id, comparison, comparisons)
         for child in children.values():
             if child.status == "RUNNING":
                 self._stop(child.run_id, "KILLED", "its process ended without a word")
@@ -384,6 +385,7 @@ class MlflowTracker:
             (Path(scratch) / "summary.html").write_text(logged.censored(page), encoding="utf-8")
             self._upload(parent, Path(scratch))
         self._upload(parent, folder)
+        self._table(parent, "cells_table.json", logged.cells_table(comparisons))
         note = (
             table if len(table) < 7_500 else "The table of this sweep is among the artifacts: summary.html\n"
         )
@@ -391,6 +393,14 @@ class MlflowTracker:
             parent, {"mlflow.note.content": note, "refadv.cells": str(len(comparisons) + len(failures))}
         )
         self._end(parent, "FAILED" if failures and not comparisons else "FINISHED")
+
+    def _settle(self, run_id: str, comparison: Comparison, comparisons: Sequence[Comparison]) -> None:
+        """A cell's name, note and adjusted p, now that all cells of the sweep are known."""
+        adjusted = {f"{m}/p_holm": d.p_holm for m, d in comparison.deltas.items() if m == "acc50"}
+        self._metrics(run_id, logged.finite(adjusted))
+        title = logged.censored(logged.title(comparison, comparisons))[:200]
+        self._tag(run_id, {"mlflow.note.content": _note(comparison), "mlflow.runName": title})
+        self.client.update_run(run_id, name=title)
 
     def where(self, parent: str) -> list[str]:
         """See Tracker."""
@@ -404,6 +414,15 @@ class MlflowTracker:
             f"MLflow: {self._shown()}, experiment {self.experiment!r}, run {parent}",
             f"  see it with: refadv-ablate ui, or: mlflow ui --backend-store-uri {store}",
         ]
+
+    def pages(self, address: str) -> list[tuple[str, str]]:
+        """(what it shows, address) of the pages on the newest sweep, for a server at this address."""
+        sweep = self._find({"refadv.kind": "sweep"})
+        if sweep is None:
+            return []
+        parent = str(sweep.info.run_id)
+        cells = [str(run.info.run_id) for run in self._children(parent)]
+        return logged.addresses(address, self.experiment_id, parent, cells)
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -425,6 +444,15 @@ class MlflowTracker:
         new = [Metric(key, value, now, 0) for key, value in values.items() if known.get(key) != value]
         for start in range(0, len(new), 500):
             self.client.log_batch(run_id, metrics=new[start : start + 500])
+
+    def _params(self, run_id: str, values: Mapping[str, str]) -> None:
+        """Those that the run lacks: a parameter can't be changed."""
+        from mlflow.entities import Param
+
+        known = self.client.get_run(run_id).data.params
+        new = [Param(key, value) for key, value in values.items() if key not in known]
+        if new:
+            self.client.log_batch(run_id, params=new)
 
     def _tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         from mlflow.entities import RunTag
@@ -453,9 +481,16 @@ class MlflowTracker:
         """Opens by itself in the UI; MLflow's own log_table would append to an earlier one."""
         if not path.exists():
             return True
-        with tempfile.TemporaryDirectory() as scratch:
-            table = Path(scratch) / "predictions_table.json"
-            write_json(table, uploads.prediction_table(path))
-            self.client.log_artifact(run_id, str(table))
-        self._tag(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": table.name, "type": "table"}])})
+        self._table(run_id, "predictions_table.json", uploads.prediction_table(path))
         return True
+
+    def _table(self, run_id: str, name: str, content: Any) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            table = Path(scratch) / name
+            write_json(table, json.loads(logged.censored(json.dumps(content))))
+            self.client.log_artifact(run_id, str(table))
+        self._tag(run_id, {"mlflow.loggedArtifacts": json.dumps([{"path": name, "type": "table"}])})
+
+
+def _note(comparison: Comparison) -> str:
+    return logged.markdown([comparison], []) + "".join(f"\n- {text}" for text in comparison.warnings)
