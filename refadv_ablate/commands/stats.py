@@ -9,6 +9,7 @@ area in pixels. Distractors: mean over expressions for which their number is kno
 from __future__ import annotations
 
 import csv
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any
 
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.masking import censored
 from refadv_ablate.statistics.data_sets import SetStats, mean, measure
 from refadv_ablate.types import Data
 
@@ -40,8 +42,10 @@ def run(cfg: Any) -> int:
     for table in tables(measured, published() if options.published else []):
         console.print(table)
     if options.to:
-        folder = Path(options.to)
-        for path in write(measured, folder):
+        from refadv_ablate.report import data_sets
+
+        told = shlex.join(["python", "-m", "refadv_ablate", *sys.argv[1:]])
+        for path in data_sets.write(measured, Path(options.to), censored(told)):
             console.print(str(path), markup=False, soft_wrap=True)
     return 0
 
@@ -91,16 +95,6 @@ def spacy_without_torch() -> Iterator[None]:
     finally:
         del sys.modules["torch"]
     yield
-
-
-def write(measured: Sequence[SetStats], folder: Path) -> list[Path]:
-    """stats.json and the four figures; gives the paths."""
-    from refadv_ablate.report.figures import data_sets
-    from refadv_ablate.storage.jsonl import write_json
-
-    path = folder / "stats.json"
-    write_json(path, {"sets": [stats.summary() for stats in measured]})
-    return [path, *data_sets.write(measured, folder)]
 
 
 # ── the table ───────────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,24 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from hashlib import blake2b
+from itertools import combinations, islice
 from typing import Any
 
+import numpy as np
+
 from refadv_ablate.data.negation import Agreement, agreement, cues_of, tokenised
-from refadv_ablate.types import Data, Example, Json
+from refadv_ablate.statistics import contrasts
+from refadv_ablate.statistics.contrasts import Contrast, Side
+from refadv_ablate.types import Data, Estimate, Example, Json
+
+MEASURES: Mapping[str, tuple[str, bool]] = {
+    "words": ("mean length (words)", False),
+    "distractors": ("mean distractors", False),
+    "negation": ("flagged as negation", True),
+    "human": ("human-authored", True),
+}
+"""Mean over expressions → its title, and whether it is a share, shown in percent."""
 
 BATCH = 512
 """Expressions tokenised together."""
@@ -40,6 +53,8 @@ class SetStats:
     by_rule: int = 0
     human: Counter[bool] = field(default_factory=Counter)
     excluded: Mapping[str, int] = field(default_factory=dict)
+    values: dict[str, list[tuple[int, float]]] = field(default_factory=dict, repr=False)
+    """Measure → (image, value) of each expression for which it is known; see MEASURES."""
 
     def add(self, example: Example, has_cue: bool, tokens: Iterable[str]) -> None:
         """Counts one example; `tokens` are its vocabulary."""
@@ -57,6 +72,23 @@ class SetStats:
             self.flagged[has_cue, example.negation] += 1
         if (human := example.attributes.get("human_authored")) is not None:
             self.human[bool(human)] += 1
+        self._keep(example, len(words(example.expression)), human)
+
+    def _keep(self, example: Example, length: int, human: Json) -> None:
+        image = int.from_bytes(blake2b(example.image.key.encode(), digest_size=8).digest())
+        known = (length, example.distractors, example.negation, None if human is None else bool(human))
+        for measure, value in zip(MEASURES, known, strict=True):
+            if value is not None:
+                self.values.setdefault(measure, []).append((image, float(value)))
+
+    def side(self, measure: str) -> Side | None:
+        """The values of a measure by image, to be set against those of another set; None without any."""
+        rows = self.values.get(measure)
+        if not rows:
+            return None
+        images = np.array([image for image, _ in rows], np.uint64)
+        values = np.array([value for _, value in rows], np.float64)
+        return Side(self.name, np.arange(len(rows), dtype=np.uint64), images, values, values)
 
     @property
     def sizes(self) -> list[float]:
@@ -117,6 +149,27 @@ def measure(name: str, parts: Sequence[Data]) -> SetStats:
         excluded.update(getattr(data, "excluded", {}))
     stats.excluded = dict(excluded)
     return stats
+
+
+def compared(measured: Sequence[SetStats]) -> list[tuple[str, Contrast]]:
+    """(measure, second − first) for each two sets that know it, Holm-adjusted over all of them.
+
+    The sets are not paired; an image that both hold counts once, and leaving each out in turn gives the
+    interval.
+    """
+    found = []
+    for measure in MEASURES:
+        sides = [side for side in (each.side(measure) for each in measured) if side is not None]
+        for a, b in combinations(sides, 2):
+            found.append((measure, contrasts.contrast(a, b, "original", paired=False)))
+    adjusted = contrasts.holm([each for _, each in found])
+    return [(measure, each) for (measure, _), each in zip(found, adjusted, strict=True)]
+
+
+def estimated(stats: SetStats, measure: str) -> Estimate | None:
+    """A mean over expressions with its 95% interval clustered by image; None where it isn't known."""
+    side = stats.side(measure)
+    return None if side is None else contrasts.contrast(side, side, "original", paired=True).first
 
 
 def _batches(data: Iterable[Example]) -> Iterator[list[Example]]:

@@ -20,7 +20,8 @@ from refadv_ablate.commands import stats as dataset_stats
 from refadv_ablate.data.images import AbsentImage
 from refadv_ablate.errors import UserError
 from refadv_ablate.report.figures.data_sets import FIGURES, cumulative, ranked, shares
-from refadv_ablate.statistics.data_sets import mean, measure, words
+from refadv_ablate.statistics import inference
+from refadv_ablate.statistics.data_sets import SetStats, compared, estimated, mean, measure, words
 from refadv_ablate.types import Example
 from tests.data.scenes import Scenes
 
@@ -153,6 +154,56 @@ def test_figures_of_a_set_that_lacks_what_they_need_say_so(tmp_path: Path) -> No
     paths = data_sets.write([measure("rows", [Rows([example("a man")])])], tmp_path)
     assert "no set here has" in (tmp_path / "categories.svg").read_text()
     assert len(paths) == 8
+
+
+def spread(name: str, images: str, lengths: list[int], **more: object) -> SetStats:
+    rows = Rows(
+        [example(" ".join(["word"] * n), image, **more) for image, n in zip(images, lengths, strict=True)]
+    )
+    return measure(name, [rows])
+
+
+def test_means_have_an_interval_by_image_and_differences_too() -> None:
+    a = spread("a", "iijjkl", [3, 5, 4, 4, 9, 2])
+    b = spread("b", "mnopqr", [8, 7, 9, 8, 7, 12], negation=True)
+    found = estimated(a, "words")
+    assert found is not None and found.value is not None and found.low is not None and found.high is not None
+    assert found.value == pytest.approx(27 / 6)
+    assert (found.n, found.images) == (6, 4)
+    # leaving each image out: 19/4, 19/4, 18/5, 25/5; the error by hand
+    out = [19 / 4, 19 / 4, 18 / 5, 25 / 5]
+    error = math.sqrt(3 / 4 * sum((x - 27 / 6) ** 2 for x in out))
+    assert (found.high - found.low) / 2 / error == pytest.approx(
+        inference.t_quantile(36 / (4 + 4 + 1 + 1) - 1), rel=0.02
+    )
+    ((name, each),) = compared([a, b])
+    assert (name, each.a, each.b, each.paired) == ("words", "a", "b", False)
+    assert each.difference.value == pytest.approx(51 / 6 - 27 / 6)
+    assert estimated(a, "negation") is None
+
+
+def test_two_names_of_one_set_differ_by_nothing() -> None:
+    twice = [spread(name, "iijjkl", [3, 5, 4, 4, 9, 2]) for name in "ab"]
+    ((_, each),) = compared(twice)
+    assert each.difference.value == 0
+
+
+def test_one_page_has_tables_figures_and_escaped_names(tmp_path: Path) -> None:
+    from refadv_ablate.report import data_sets
+
+    sets = [
+        spread("RefCOCO <val>", "ijkl", [3, 4, 5, 4], distractors=3, negation=False, category="cup"),
+        spread("b", "mnop", [9, 8, 7, 9], distractors=5, negation=True, category="dog"),
+    ]
+    paths = data_sets.write(sets, tmp_path, "python -m refadv_ablate stats <x>")
+    page = (tmp_path / "statistics.html").read_text(encoding="utf-8")
+    assert paths[0].name == "statistics.html" and all(path.is_file() for path in paths)
+    assert page.count("<svg") == 4 and "<script" not in page and "RefCOCO &lt;val&gt;" in page
+    assert "7,596" in page or "7596" in page  # the published row stands below RefCOCO's
+    assert "Differences between data sets" in page
+    assert (tmp_path / "tables" / "differences.tex").is_file()
+    data_sets.write(sets[:1], tmp_path / "one")
+    assert not (tmp_path / "one" / "tables" / "differences.md").exists()
 
 
 def test_figure_points() -> None:
