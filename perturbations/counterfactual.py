@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from perturbations.base import Parts, refused, result
 from perturbations.scenes import (
@@ -45,6 +46,8 @@ class Counterfactual(Parts):
     Exact on drawn scenes. Elsewhere nobody knows whether the new words mean another candidate: write them,
     with the box of the `target` that they mean, into a file for `perturb=file`.
     """
+
+    does: ClassVar[str] = "when one descriptor is changed so that another object is meant"
 
     kinds: Sequence[Kind] = KINDS
 

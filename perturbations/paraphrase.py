@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from perturbations import lexicon as lx
 from perturbations.base import Parts, refused, result
@@ -137,6 +138,8 @@ class Paraphrase(Parts):
     answer stays on the box of the model's own original answer; `worst` counts an example where all of its
     paraphrases do. Not perturbable: a text to which no rule applies.
     """
+
+    does: ClassVar[str] = "when the same is said in other words"
 
     rules: Sequence[str] = tuple(RULES)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
+from typing import ClassVar
 
 from perturbations import scenes
 from perturbations.base import Parts, refused, result
@@ -31,6 +32,8 @@ class Subsets(Parts):
     of a deletion (see `verification`) or is refused, and `matching` is known for the head noun alone.
     pipeline: the spaCy pipeline that reads the texts again; None takes the small one.
     """
+
+    does: ClassVar[str] = "with some of the descriptors only"
 
     most: int = 4
     rewriter: Rewriter = field(default_factory=SpacyRewriter)

@@ -100,6 +100,28 @@ class Data(Protocol):
         """What determines the examples: source, split, file digests or seed. JSON."""
 
 
+@dataclass(frozen=True, slots=True)
+class NoTarget:
+    """An expression of a data set that nothing on an image matches, such as its authors' negatives.
+
+    image: key of the image, as the examples on it have it. of: id, in the authors' files, of the expression
+    that it was made from; "" where it stands for itself. kind: what makes it false, where they say.
+    """
+
+    image: str
+    expression: str
+    of: str = ""
+    kind: str = ""
+
+
+@runtime_checkable
+class HasNoTargets(Protocol):
+    """Data that know of expressions without a referent."""
+
+    def no_targets(self) -> Iterator[NoTarget]:
+        """In stored order. Raises UserError for files that can't be read."""
+
+
 # ── perturbation ────────────────────────────────────────────────────────────────────────────────
 
 Status = Literal["changed", "unchanged", "not_perturbable"]

@@ -68,6 +68,7 @@ class Examiner:
         name = row.image_key or (row.image if isinstance(row.image, str) else row.where)
         where = f"{row.where} (id {row.id})" if row.id else row.where
         try:
+            _check_targets(row)  # first: such a row's picture may be one that was made for it
             image = self._image(row)
             box = self._box(row, image)
             self._check_text(row)
@@ -168,10 +169,6 @@ class Examiner:
             raise _WrongRowError("broken_expression", wrong)
 
     def _box(self, row: Row, image: ImageRef) -> Box:
-        if row.targets == 0:
-            raise _WrongRowError("no_target", "the expression refers to nothing in the image")
-        if row.targets > 1:
-            raise _WrongRowError("multi_target", f"the expression refers to {row.targets} instances")
         size = self._size_of(row, image)
         quad = numbers(row.box)
         if quad is None or not all(math.isfinite(v) for v in quad):
@@ -276,6 +273,13 @@ def content_id(key: str, expression: str, box: Box) -> str:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _check_targets(row: Row) -> None:
+    if row.targets == 0:
+        raise _WrongRowError("no_target", "the expression refers to nothing in the image")
+    if row.targets > 1:
+        raise _WrongRowError("multi_target", f"the expression refers to {row.targets} instances")
 
 
 def _load(image: ImageRef) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from refadv_ablate.data.conventions import contradiction, numbers
 from refadv_ablate.data.examining import Examiner, Finding
+from refadv_ablate.data.expressions import unusable, visible
 from refadv_ablate.data.forms.files import SUFFIXES, digest, first_record
 from refadv_ablate.data.forms.hub import Hub
 from refadv_ablate.data.forms.instances import load_instances
@@ -19,7 +20,7 @@ from refadv_ablate.data.images import PIXEL_LIMIT
 from refadv_ablate.data.naming import UNKNOWN, Names, full_name, names_of
 from refadv_ablate.data.opening import ImageFolders, image_roots
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.types import Example, Json
+from refadv_ablate.types import Example, Json, NoTarget
 
 OF_IMAGES = frozenset({"missing_image", "broken_image", "size_mismatch", "transposed_size", "outside_image"})
 """Kinds of bad rows that another state of the image files may mend."""
@@ -123,6 +124,21 @@ class Annotations:
         self._check_convention(label, form, examiner, start)
         for row in chain(start, rows):
             yield examiner.examine(row)
+
+    def no_targets(self) -> Iterator[NoTarget]:
+        """Expressions of the set that nothing on their image matches; those that can't be asked are left out.
+
+        A negative about a picture that was made for it is left out too: that is no picture of the set.
+        """
+        _, form = self.chosen()
+        own = getattr(form, "no_targets", None)
+        names = self._names(form)
+        for row in own(self.place) if own else form.rows(self.place):
+            made = row.attributes.get("negative_cate") == "image"
+            if row.targets == 0 and not made and visible(row.expression) and not unusable(row.expression):
+                of, kind = (row.attributes.get(key) for key in ("positive_id", "negative_type"))
+                key = names.key(row.image_key or full_name(str(row.image)))
+                yield NoTarget(key, row.expression, str(of or ""), str(kind or ""))
 
     def chosen(self) -> tuple[str, Form]:
         """Label and reader of the form that is read. Raises UserError where it isn't clear or not there."""

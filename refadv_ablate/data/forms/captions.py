@@ -25,6 +25,8 @@ class CaptionedCoco:
 
     split_by: whose splits the files follow. id: a field that is unique and stable, else ids are made
     from the content. category_names=False: category ids in the file are placeholders.
+    negatives: alternatives for a file that has the expressions without a referent too; negative: a field
+    that only those have, whatever box they are given.
     """
 
     files: tuple[str, ...]
@@ -33,6 +35,8 @@ class CaptionedCoco:
     keep: tuple[str, ...] = ()
     category_names: bool = True
     has_images: bool = True
+    negatives: tuple[str, ...] = ()
+    negative: str = ""
 
     @property
     def boxes(self) -> Convention:
@@ -56,12 +60,24 @@ class CaptionedCoco:
         return ""
 
     def fingerprint(self, place: Place) -> Mapping[str, Json]:
-        """Digest of the file."""
-        return {path.name: digest(path) for path in self.found(place)}
+        """Digests of the file, and of that with the negatives where it is another one."""
+        return {path.name: digest(path) for path in (*self.found(place), *self._negatives(place))}
 
     def rows(self, place: Place) -> Iterator[Row]:
         """One row per image entry."""
         (path,) = self.found(place)
+        return self._rows(path, place)
+
+    def no_targets(self, place: Place) -> Iterator[Row]:
+        """The rows without a referent, from the file that has them: targets is 0."""
+        for path in self._negatives(place) or self.found(place):
+            yield from (row for row in self._rows(path, place) if row.targets == 0)
+
+    def _negatives(self, place: Place) -> tuple[Path, ...]:
+        beside = Place(place.folder, place.split, place.split_by)
+        return tuple(path for path in beside.first(self.negatives) if path not in self.found(place))
+
+    def _rows(self, path: Path, place: Place) -> Iterator[Row]:
         content = read_json(path)
         try:
             names = {one["id"]: one["name"] for one in content.get("categories", ())}
@@ -89,6 +105,9 @@ class CaptionedCoco:
         caption = entry["caption"]
         if caption is not None and not isinstance(caption, str):
             raise UserError(f"{where}: caption {caption!r} is no text; mend the file")
+        facts = {**(targets[0] if len(targets) == 1 else {}), **entry}
+        if self.negative and facts.get(self.negative) is not None:
+            targets = []  # a box that it is given all the same is that of the expression it was made from
         one = targets[0] if len(targets) == 1 else None
         category = names.get(one["category_id"]) if one and self.category_names else None
         return Row(
@@ -102,7 +121,7 @@ class CaptionedCoco:
             targets=len(targets),
             category=category,
             split=place.split or None,
-            attributes={key: entry[key] for key in self.keep if entry.get(key) is not None},
+            attributes={key: facts[key] for key in self.keep if facts.get(key) is not None},
         )
 
 

@@ -80,16 +80,20 @@ def ref_l4_forms(hub: str) -> dict[str, Form]:
 
 
 def finecops_forms() -> dict[str, Form]:
-    """FineCops-Ref in the COCO-shaped form its authors recommend; negatives have no target."""
-    keep = ("level", "negative_type", "negative_level", "negative_cate", "positive_id", "tuple_type")
+    """FineCops-Ref in the COCO-shaped form its authors recommend.
+
+    The file of all expressions holds the negatives too; each names the positive that it was made from.
+    """
+    keep = ("id", "level", "negative_type", "negative_level", "negative_cate", "positive_id", "tuple_type")
+    names = ("{split}_expression_%s_coco_format.json", "annotations/{split}_expression_%s_coco_format.json")
+    positive, every = (tuple(name % which for name in names) for which in ("pos", "all"))
     return {
         "coco": CaptionedCoco(
-            files=(
-                "{split}_expression_pos_coco_format.json",
-                "annotations/{split}_expression_pos_coco_format.json",
-            ),
+            files=(*positive, *every),
             keep=keep,
             category_names=False,
+            negatives=every,
+            negative="negative_type",
         )
     }
 
