@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from perturbations import sides
+from perturbations import scenes, sides
 from perturbations.base import Single, pictured, refused
 from refadv_ablate import edits
 from refadv_ablate.errors import UserError
@@ -20,6 +20,7 @@ class Mirror(Single):
     words=swap: left and right change places in the expression too, so that the same object is meant: a
     model that connects words with sides is right as often as before. words=keep: the expression stays, so
     that one with left or right means another object, if any; without such words it means the same one.
+    Which other object is known on drawn scenes; elsewhere only whether answers stay on the old one.
 
     Not perturbable: expressions in which left or right may not be a side of the picture ("right next to",
     "left behind", "his left hand"), and those about legible things, which a mirror makes illegible.
@@ -39,15 +40,31 @@ class Mirror(Single):
         if problem := sides.why_not(text):
             return refused(example, problem)
         sided = sides.sided(text)
-        new = sides.swapped(text) if self.words == "swap" else text
-        directional = sided and self.words == "keep"
-        return pictured(
-            example,
-            [edits.Mirror()],
-            {"sided": sided},
-            expectation="directional" if directional else "invariant",
-            text=new,
-        )
+        trace = {"sided": sided}
+        if self.words == "swap":
+            new = sides.swapped(text)
+            return pictured(example, [edits.Mirror()], trace, expectation="invariant", text=new)
+        found = pictured(example, [edits.Mirror()], trace, expectation="invariant")
+        return _other(found) if sided and found.status == "changed" else found
+
+
+def _other(mirrored: Perturbed) -> Perturbed:
+    """What a sided expression means in the mirrored picture: another object, or the same after all.
+
+    On drawn scenes the object is known; elsewhere only that an answer shouldn't stay where it was.
+    """
+    before = scenes.resolved(mirrored.original)
+    after = scenes.scene_of(mirrored.example)
+    if isinstance(before, str) or isinstance(after, str):
+        return replace(mirrored, expectation="directional")
+    fits = after.fits(before.sentence.meaning)
+    if len(fits) != 1 or not after.clear(before.sentence.meaning):
+        why = "in the mirrored picture its words mean no one object clearly"
+        return Perturbed(mirrored.original, mirrored.original, "not_perturbable", why, mirrored.trace)
+    if fits[0] == before.target:
+        return mirrored
+    box = mirrored.example.candidates[fits[0]].box
+    return replace(mirrored, example=replace(mirrored.example, target=box), expectation="directional")
 
 
 @dataclass(frozen=True, slots=True)
