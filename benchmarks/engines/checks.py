@@ -183,6 +183,7 @@ def offline(env: Environment, work: Work, known: Reference, folder: Path) -> Row
         penalty=(more.texts, more.n),
         resumed=same_records(answered(folder / "out"), answered(folder / "killed")),
         killed_at=held,
-        left=ran.left + killed.left + again.left,
+        left=ran.left + again.left,
+        orphans=killed.left,
         run_seconds=ran.seconds,
     )

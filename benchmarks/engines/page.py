@@ -26,7 +26,8 @@ class Row:
     engine: as its answers name it. n: answers compared with those of transformers; texts, tokens: how many
     have the same text and the same number of generated tokens. penalty: of how many the texts agree with a
     repetition penalty. resumed: whether a run whose engine was killed ended with the same records.
-    left: processes that were there after the end. Seconds: to start, and of the run.
+    left: processes that were there 5 s after an end; orphans: those 5 s after
+    a SIGKILL of the command alone. Seconds: to start, and of the run.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Row:
     resumed: bool | None = None
     killed_at: int = 0
     left: int = 0
+    orphans: int = 0
     start_seconds: float = 0.0
     run_seconds: float = 0.0
     operators: tuple[str, ...] = ()
@@ -98,10 +100,12 @@ def _ran(row: Mapping[str, Any]) -> str:
     killed = f"{row['killed_at']} answers: records {resumed}" if row["resumed"] is not None else resumed
     penalty = "{} of {}".format(*row["penalty"]) if row["penalty"][1] else "not tried"
     note = f" ({row['note']})" if row["note"] else ""
+    start = f"{row['start_seconds']:.0f} s" if row["start_seconds"] else "in the run"
+    orphans = f" ({row['orphans']} where the command alone was killed)" if row.get("orphans") else ""
     return (
         f"| {row['name']}: {row['engine']} | {row['checkpoint']} | {row['texts']:,} of {row['n']:,}{note} "
         f"| {row['tokens']:,} of {row['n']:,} | {penalty} | {killed} "
-        f"| {row['start_seconds']:.0f} s | {row['run_seconds']:.0f} s | {row['left']} |"
+        f"| {start} | {row['run_seconds']:.0f} s | {row['left']}{orphans} |"
     )
 
 
