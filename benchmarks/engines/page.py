@@ -26,8 +26,8 @@ class Row:
     engine: as its answers name it. n: answers compared with those of transformers; texts, tokens: how many
     have the same text and the same number of generated tokens. penalty: of how many the texts agree with a
     repetition penalty. resumed: whether a run whose engine was killed ended with the same records.
-    left: processes that were there 5 s after an end; orphans: those 5 s after
-    a SIGKILL of the command alone. Seconds: to start, and of the run.
+    left: processes that were there 5 s after an end; orphans: those 5 s after a SIGKILL of the command
+    alone. Seconds: to start, and of the run.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Row:
     resumed: bool | None = None
     killed_at: int = 0
     left: int = 0
-    orphans: int = 0
     start_seconds: float = 0.0
     run_seconds: float = 0.0
+    orphans: int = 0
     operators: tuple[str, ...] = ()
     not_run: str = ""
     note: str = ""
