@@ -163,7 +163,7 @@ def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, J
         "img": image,
         "size": _size(original, perturbed),
         "flip": flip(original, perturbed),
-        "cond": perturbed.condition,
+        "cond": " ".join(filter(None, (perturbed.condition, perturbed.part))),
         "draw": perturbed.draw,
         "status": perturbed.status,
         "words": [descriptors(original.expression, perturbed.trace) or before, after],
@@ -178,7 +178,8 @@ def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, J
 
 def _answer(record: Record) -> dict[str, Json]:
     return {
-        "box": _corners(record.predicted) if record.predicted else None,
+        # on the original picture, whatever the picture that was asked about: boxes go back to its frame
+        "box": _corners(record.frame.inverse()(record.predicted)) if record.predicted else None,
         "iou": None if record.iou is None else round(record.iou, 4),
         "out": record.outcome,
         "why": record.reason[:300],
