@@ -21,7 +21,16 @@ Range = tuple[int, int]
 
 
 def describe(text: str, words: Sequence[Word]) -> Extraction:
-    """Head and descriptors of `text`, in reading order."""
+    """Head and descriptors of `text`, in reading order. Any text is answered: one whose words fit no rule
+    has no descriptors, and the reason names the fault."""
+    try:
+        return _described(text, words)
+    except (IndexError, ValueError, StopIteration, RecursionError) as error:
+        # A fault of the rules in one odd text must not end a run over thousands of others.
+        return Extraction("", reason=f"its words fit no rule ({type(error).__name__})")
+
+
+def _described(text: str, words: Sequence[Word]) -> Extraction:
     start, found = _leading_contrast(text, words)
     loose = start >= len(words) or words[start].kind not in {"det", "poss"}
     phrase = noun_phrase(words, start, loose)

@@ -2,87 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from perturbations.grammar import COPULAS, FUNCTION_WORDS, PREPOSITIONS, RELATIVES
-
-CUES = frozenset(
-    {
-        "not",
-        "no",
-        "never",
-        "without",
-        "neither",
-        "nor",
-        "w/o",
-        "nothing",
-        "nobody",
-        "none",
-        "cannot",
-        "hardly",
-    }
-)
-"""Words that deny what follows them; words that end in "n't" do too."""
-_ALONE = frozenset({"nothing", "nobody", "none"})
-"""Cues that deny as a noun of their own ("holding nothing")."""
-_TOKEN = re.compile(r"w/o?|[^\W_]+(?:['’\-./][^\W_]+)*|[,;]", re.UNICODE)
-_TEMPTING = RELATIVES | {"but"}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A negation at token `cue` and the content words that it denies, as indices of tokens."""
-
-    cue: int
-    denied: frozenset[int]
-
-
-def tokens(text: str) -> list[str]:
-    """Words and commas of a text, lower case."""
-    return [t.casefold() for t in _TOKEN.findall(text)]
-
-
-def is_cue(token: str) -> bool:
-    """Whether a token negates."""
-    return token in CUES or token.endswith(("n't", "n’t"))
-
-
-def scopes(words: Sequence[str]) -> list[Scope]:
-    """Each negation with the least that it must govern: up to the end of its own phrase, and on through
-    "or" and "nor". A later phrase that it may govern as well isn't counted."""
-    return [Scope(i, frozenset(_denied(words, i))) for i, word in enumerate(words) if is_cue(word)]
-
-
-def _denied(words: Sequence[str], cue: int) -> list[int]:
-    if words[cue] in _ALONE:
-        return [cue - 1] if cue and words[cue - 1] not in FUNCTION_WORDS else []
-    found: list[int] = []
-    listing = words[cue] == "neither"
-    for i in range(cue + 1, len(words)):
-        word = words[i]
-        if word in {"or", "nor"}:
-            listing = word == "or" and listing
-            continue
-        joined = words[i - 1] in {"or", "nor"} or listing
-        if found and not joined and _ends(words, i, found):
-            break
-        if word not in FUNCTION_WORDS and word not in {",", ";"} and not is_cue(word):
-            found.append(i)
-    return found
-
-
-def _ends(words: Sequence[str], i: int, found: Sequence[int]) -> bool:
-    """Whether the phrase of a negation ends before token `i`."""
-    word = words[i]
-    if word in {",", ";", "and", "&"} or word in _TEMPTING or is_cue(word):
-        return True
-    if word in PREPOSITIONS or word in COPULAS:
-        verb = len(found) == 1 and words[found[0]].endswith(("ing", "ed", "n"))
-        return not verb and word != "of"
-    return word.endswith("ing") and i - 1 in found and words[i - 1] not in FUNCTION_WORDS
+from perturbations.grammar import ARTICLES, PREPOSITIONS
+from perturbations.scopes import is_cue, scopes, tokens
 
 
 def flip(original: str, rewritten: str) -> str:
@@ -115,6 +39,8 @@ def _parted(old: Sequence[str], new: Sequence[str], pairs: Pairs) -> str:
     """Whether a negation and what it denies part ways, or one denies what it did not."""
     kept = frozenset(i for i, _ in pairs)
     before = {s.cue: s.denied for s in scopes(old)}
+    if lone := next((cue for cue in before if cue in kept and _alone(old, kept, cue)), None):
+        return f"{' '.join(old[lone : lone + 2])!r} has lost what it is set against"
     for cue, denied in before.items():
         left, lost = denied & kept, denied - kept
         if cue not in kept and left:
@@ -130,3 +56,19 @@ def _parted(old: Sequence[str], new: Sequence[str], pairs: Pairs) -> str:
         if more:
             return f"{new[scope.cue]!r} now denies {old[min(more)]!r}"
     return ""
+
+
+def _alone(old: Sequence[str], kept: frozenset[int], cue: int) -> bool:
+    """Whether a contrast lost what it was set against ("in a dress, not a red top" without "in a dress"):
+    then it seems to say what the referent itself is not. A lone word can stand ("not green")."""
+    follows = old[cue + 1] if cue + 1 < len(old) else ""
+    before = cue - 1
+    while before >= 0 and old[before] in {",", ";", "but"}:
+        before -= 1
+    if old[cue] != "not" or before < 0 or before == cue - 1:
+        return False
+    lone = cue + 2 >= len(old) or old[cue + 2] in {",", ";"}
+    bare = (
+        not lone and follows not in PREPOSITIONS | {"the", "one", "ones", ""} and not follows.endswith("ing")
+    )
+    return bare and before not in kept and old[before] not in ARTICLES

@@ -146,7 +146,7 @@ def _bare_noun_follows(words: Sequence[Word], k: int) -> bool:
     stop = next((i for i, w in enumerate(run) if w.kind not in _BEFORE and w.low not in {"of"}), len(run))
     named = sum(w.kind == "noun" for w in run[:stop])
     return (words[k].low == "behind" and named > 0) or (
-        words[k].low == "out" and run[0].low == "of" and named > 1
+        words[k].low == "out" and bool(run) and run[0].low == "of" and named > 1
     )
 
 

@@ -60,7 +60,7 @@ class SpacyRewriter:
 
 def _spared(found: Extraction) -> Extraction:
     """Without a head noun something else must stay: "left" alone has nothing to delete."""
-    if not found.head and len(found.descriptors) < 2:
+    if not found.head and len(found.descriptors) == 1:
         return Extraction("", reason="no noun that the expression is about")
     return found
 
