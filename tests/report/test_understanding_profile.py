@@ -1,0 +1,85 @@
+"""The profile: which score stands for an operator, what it says in words, and the floor beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.console import Console
+
+from refadv_ablate.report.figures.profile import profile_figure
+from refadv_ablate.report.profile_console import profile_console
+from refadv_ablate.report.tables.profile import parts_table, profile_table
+from refadv_ablate.statistics import profile
+from refadv_ablate.types import Comparison, Estimate, Score
+
+
+def estimate(value: float, n: int = 40) -> Estimate:
+    return Estimate(value, value - 0.05, value + 0.05, n, 20, "cluster t")
+
+
+def cell(operator: str, *scores: Score, **details) -> Comparison:
+    return Comparison(
+        "m", "shapes", "direct", operator, 40, 40, 20, {}, {}, {}, scores=scores, details=details
+    )
+
+
+NOTHING = Estimate(None, None, None, 0, 0, note="no example that it is defined for")
+REPEAT = cell("repeat", Score("consistent", "drop", estimate(0.9)), keeps_text=True, noise_floor=True)
+TURNED = cell(
+    "turned",
+    Score("pair", "directional", NOTHING),
+    Score("sticks", "directional", estimate(0.7)),
+    Score("consistent", "invariant", estimate(0.8)),
+    Score("delta", "invariant", estimate(-0.1)),
+    Score("consistent", "invariant", estimate(0.6), "jpeg-3"),
+    does="when the relation is reversed",
+    not_applicable={"no side": 3, "legible": 2},
+)
+NONE = cell(
+    "gone",
+    Score("youden", "reject", estimate(0.4)),
+    Score("rejects", "reject", estimate(0.5)),
+    Score("false_rejects", "reject", estimate(0.1)),
+    Score("prior", "reject", estimate(0.2)),
+)
+
+
+def test_the_first_score_that_was_measured_stands_for_an_expectation() -> None:
+    found = profile.findings([REPEAT, TURNED, NONE])
+    assert [(f.comparison.operator, f.expectation, f.headline.name) for f in found] == [
+        ("turned", "directional", "sticks"),
+        ("turned", "invariant", "consistent"),
+        ("gone", "reject", "youden"),
+    ]
+    assert {round(f.floor or 0, 3) for f in found} == {0.1}, "1 − consistency of the repeated request"
+    assert found[0].not_asked == 5
+    assert profile.findings([replace(TURNED, model="other"), REPEAT])[0].floor is None
+
+
+def test_sentences_say_what_was_done_and_what_came_of_it() -> None:
+    turned, same, gone = profile.findings([TURNED, NONE])
+    assert (
+        turned.sentence == "70.0% of its right answers stay on the old object when the relation is reversed."
+    )
+    assert "80.0% of its answers" in same.sentence and "−10.0 points" in same.sentence
+    assert gone.sentence.startswith(
+        "It rejects 50.0% of the questions under gone, and 10.0% of the originals"
+    )
+
+
+def test_table_page_and_figure_show_every_row_and_nothing_without_a_profile(tmp_path) -> None:
+    table = profile_table([REPEAT, TURNED, NONE])
+    assert [line.labels[1:] for line in table.lines] == [
+        ("turned", "directional"),
+        ("turned", "invariant"),
+        ("gone", "reject"),
+    ]
+    assert [line.labels[1] for line in parts_table([TURNED]).lines] == ["jpeg-3"]
+    text_alone = cell("bow", Score("hit", "drop", estimate(0.5)))
+    assert not profile_table([text_alone]).lines and not parts_table([text_alone]).lines
+    out = Console(width=110, record=True)
+    out.print(profile_console([REPEAT, TURNED, NONE]))
+    shown = out.export_text()
+    assert "stays on the old object" in shown and "+40.0 [35.0, 45.0]" in shown and "10.0" in shown
+    for path in profile_figure([TURNED, NONE, replace(NONE, model="other")], tmp_path / "understanding"):
+        assert path.stat().st_size > 1000
