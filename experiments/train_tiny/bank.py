@@ -19,8 +19,8 @@ Grid = tuple[int, int]
 """Image tokens: columns, rows."""
 SQUARE = (architecture.CELLS, architecture.CELLS)
 KINDS = ("attribute", "relation", "ordinal", "negation")
-SHARES = torch.tensor([0.2, 0.3, 0.28, 0.22])
-"""How often each kind is asked about in training."""
+SHARES = torch.tensor([0.2, 0.3, 0.28, 0.22, 0.0])
+"""How often each kind is asked about; the last are those of `ordinary`, which accuracy isn't measured on."""
 
 
 @dataclass
@@ -51,6 +51,7 @@ class Bank:
         rng: torch.Generator,
         extra: Tensor | None = None,
         grid: Grid = SQUARE,
+        shares: Tensor = SHARES,
     ) -> dict[str, Tensor]:
         """`count` expressions of each scene, kinds by their shares; `extra` scenes come as pictures alone."""
         # most batches keep to shorter expressions: less padding
@@ -59,7 +60,7 @@ class Bank:
         for s in scenes.tolist():
             a, b = int(self.first[s]), int(self.first[s + 1])
             kinds = self.kind[a:b]
-            weight = (SHARES / torch.bincount(kinds, minlength=4).clamp(min=1))[kinds] * self.weight[a:b]
+            weight = (shares / torch.bincount(kinds, minlength=5).clamp(min=1))[kinds] * self.weight[a:b]
             fits = self.lengths[a:b] <= longest
             weight = weight * fits if fits.any() else weight
             few = int((weight > 0).sum()) < count
@@ -111,6 +112,11 @@ def before(text: str, items: np.ndarray) -> int:
     return int(order[heard.nth - 2])
 
 
+def everything(scene: dict[str, Any]) -> list[list[Any]]:
+    """All that is said about a scene: data=shapes' kinds, then what else people say."""
+    return [*scene["said"], *scene.get("also", [])]
+
+
 def load(folder: Path, known: Any, tail: list[int], most: int | None = None) -> Bank:
     """Reads the chunks of a folder; `tail` are the tokens between expression and answer."""
     pictures: list[np.ndarray] = []
@@ -121,12 +127,12 @@ def load(folder: Path, known: Any, tail: list[int], most: int | None = None) -> 
     for path in sorted(folder.glob("*.json"))[:most]:
         scenes = json.loads(path.read_text())
         pictures.extend(np.load(path.with_suffix(".npy"), mmap_mode="r"))
-        texts = [said[0] for scene in scenes for said in scene["said"]]
+        texts = [said[0] for scene in scenes for said in everything(scene)]
         rows.extend(ids + tail for ids in known(texts, add_special_tokens=False)["input_ids"])
         for scene in scenes:
             items.append(np.array(scene["items"], np.float32))
-            for text, target, mark, kind in scene["said"]:
-                mark = before(text, items[-1]) if KINDS[kind] == "ordinal" else mark
+            for text, target, mark, kind in everything(scene):
+                mark = before(text, items[-1]) if kind == KINDS.index("ordinal") else mark
                 facts.append([target, mark, kind, int("third" not in text)])
             first.append(len(facts))
     lengths = torch.tensor([len(row) for row in rows])

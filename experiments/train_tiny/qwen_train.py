@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import qwen_architecture as architecture
 import qwen_forward as forward
 import torch
-from bank import Bank, cell_of, load
+from bank import SHARES, Bank, cell_of, load
 from losses import CLASSES, Heads, Trainer, soft_cross_entropy
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # torch's own custom
@@ -119,11 +119,16 @@ class QwenBank:
         return [scenes[which == k] for k in range(int(which.max()) + 1)]
 
     def batch(
-        self, scenes: Tensor, count: int, rng: torch.Generator, extra: Tensor | None = None
+        self,
+        scenes: Tensor,
+        count: int,
+        rng: torch.Generator,
+        extra: Tensor | None = None,
+        shares: Tensor = SHARES,
     ) -> dict[str, Any]:
         """Bank's, and the grid of the pictures, which are cut out of their frames."""
         columns, rows = grid = tuple(self.grids[scenes[0]].tolist())
-        found = self.bank.batch(scenes, count, rng, extra, grid)
+        found = self.bank.batch(scenes, count, rng, extra, grid, shares)
         side = architecture.PATCH
         found["pixels"] = found["pixels"][..., : rows * side, : columns * side].contiguous()
         return found | {"grid": grid}

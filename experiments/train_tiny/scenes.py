@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import qwen_architecture
+from ordinary import ordinary
 from PIL import Image
 
 from refadv_ablate import seeding
@@ -75,7 +76,9 @@ def chunk(
         size = resize(scene.size) if resize else (side, side)
         picture = render(scene).resize(size, Image.Resampling.BICUBIC)
         pictures[k, : size[1], : size[0]] = np.asarray(picture)
-        rows.append({"items": describe(scene), "said": said, "size": size})
+        items = describe(scene)
+        also = ordinary(seeding.generator(seed, "ordinary", number, k), items, said)
+        rows.append({"items": items, "said": said, "also": also, "size": size})
     return pictures, rows
 
 

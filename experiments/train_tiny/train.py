@@ -25,9 +25,10 @@ from typing import Any
 import architecture
 import numpy as np
 import torch
-from bank import KINDS, Bank, load
+from bank import KINDS, SHARES, SQUARE, Bank, load
 from card import curve
 from losses import Trainer
+from plain import emptied
 from torch import Tensor
 
 VISION, SHARP, DECAY = 0.09, 0.46, 0.6
@@ -35,6 +36,8 @@ VISION, SHARP, DECAY = 0.09, 0.46, 0.6
 HELD_OUT = 300
 """The last so many scenes are not trained on."""
 SAVE_EVERY = 500
+THAW = 150
+"""Steps in which the read-outs alone learn, when a run starts from the weights of a checkpoint."""
 
 
 def main() -> None:
@@ -52,11 +55,15 @@ def arguments(about: str | None, scenes: Path, out: Path) -> argparse.Namespace:
     add("--steps", type=int, default=5400)
     add("--minutes", type=float, help="instead of --steps; how far it gets depends on the machine")
     add("--stop-at", type=int, help="stop after this step, to go on later with --resume")
+    add("--start", type=Path, help="a checkpoint to go on training; its read-outs are learnt anew first")
     add("--resume", action="store_true", help="go on from the state in the output folder")
     add("--check", type=int, default=250, help="steps between measurements of held-out accuracy")
     add("--batch", type=int, default=8, help="scenes per step")
     add("--count", type=int, default=12, help="expressions per scene")
     add("--extra", type=int, default=16, help="further pictures per step, for the vision losses alone")
+    add("--ordinary", type=float, default=0.0, help="share of the expressions that are `ordinary`'s")
+    add("--shares", type=float, nargs=4, default=SHARES[:4].tolist(), help="of " + ", ".join(KINDS))
+    add("--plain", type=float, default=0.0, help="share of the pictures that are plain surfaces")
     add("--lr", type=float, default=1.5e-3)
     add("--width", type=int, default=128)
     add("--depth", type=int, default=5)
@@ -111,6 +118,8 @@ class Run:
         self.order = torch.randperm(self.usable, generator=self.rng)
         self.started, self.stages = time.time(), [{"from_step": 0, "arguments": decisive(args)}]
         args.out.mkdir(parents=True, exist_ok=True)
+        if args.start and not args.resume:
+            self.trainer.model.load_state_dict(weights_of(self.trainer.model, args.start))
         if args.resume:
             self.restore()
 
@@ -132,7 +141,7 @@ class Run:
             if not self.args.resume:
                 writer.writerow(["step", "minutes", *COLUMNS, "acc50", *KINDS])
             while self.done < 1 and self.step != self.args.stop_at:
-                vision_only = self.done < VISION
+                vision_only = self.step < THAW if self.args.start else self.done < VISION
                 window.append(self.one_step(vision_only))
                 if self.step % 50 == 0:
                     full = self.step % self.args.check == 0 and not vision_only
@@ -149,16 +158,22 @@ class Run:
         """Draws a batch and learns from it."""
         args = self.args
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, self.done, args.lr)
+            thawed = args.start and self.step >= THAW
+            group["lr"] = learning_rate(self.step - (THAW if thawed else 0), self.done, args.lr)
+        self.trainer.model.requires_grad_(not args.start or self.step >= THAW)
         size = args.batch * 4 if vision_only else args.batch + args.extra
         scenes = self.draw(size)
         if vision_only:
             batch = self.bank.batch(scenes, 1, self.rng)
         else:
-            batch = self.bank.batch(scenes[: args.batch], args.count, self.rng, scenes[args.batch :])
+            shares = torch.tensor([*((1 - args.ordinary) * share for share in args.shares), args.ordinary])
+            batch = self.bank.batch(
+                scenes[: args.batch], args.count, self.rng, scenes[args.batch :], shares=shares
+            )
+            batch = emptied(batch, args.plain, self.rng, batch.get("grid", SQUARE))
         look_at = {} if vision_only else self.look_at
         found = self.trainer.step(
-            batch, self.blur * sharpness(self.done), look_at, self.optimizer, self.weights
+            batch, self.blur * sharpness(1.0 if args.start else self.done), look_at, self.optimizer, self.weights
         )
         self.step += 1
         return found
@@ -220,10 +235,16 @@ class Run:
         self.stages = [*before, {"from_step": self.step, "arguments": decisive(self.args)}]
 
 
+def weights_of(model: Any, folder: Path) -> dict[str, Tensor]:
+    """The weights of a saved checkpoint of the same shape, in single precision."""
+    return dict(type(model).from_pretrained(folder, dtype=torch.float32).state_dict())
+
+
 def decisive(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments that decide the outcome: no folders."""
+    """The arguments that decide the outcome: no folders but the name of a checkpoint to start from."""
     idle = ("scenes", "out", "resume", "check", *(["steps"] if args.minutes else []))
-    return {k: v for k, v in vars(args).items() if k not in idle}
+    said = {k: v for k, v in vars(args).items() if k not in idle}
+    return said | {"start": args.start.name if args.start else None}
 
 
 COLUMNS = ("answer", "form", "object", "named", "cell_box", "edges", "landmark", "target", "offsets", "place")
