@@ -21,7 +21,7 @@ SHIPPED = (
 )  # fmt: skip
 PACKAGE = Path(__file__).resolve().parents[2] / "refadv_ablate" / "checkpoints"
 KINDS = ("all", "attribute", "relation", "ordinal", "negation")
-GOAL, GOAL_KIND = 0.85, 0.75
+GOAL, GOAL_KIND = 0.95, 0.75
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,13 @@ FAMILIES = {
 def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str:
     """The model card; every measured number comes from the two files."""
     family = FAMILIES[name]
-    first = training["stages"][0]["arguments"]
     lines = [
         f"# {name}",
         "",
         f"{family.kind} checkpoint of {training['parameters'] / 1e6:.1f}M parameters ({size / 1e6:.1f} MB,"
         " half precision) that grounds referring expressions on drawn shapes (`data=shapes`), so that the"
         " real transformers path runs in seconds without hub, key or GPU. It knows nothing else: on"
-        " photographs and on other words its answers mean nothing.",
+        " photographs its answers mean nothing.",
         "",
         "## How it is asked and answers",
         "",
@@ -86,36 +85,67 @@ def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: 
         "",
         "## Accuracy",
         "",
+        *accuracy(evaluation),
+        "",
+        "## Training",
+        "",
+        *trained(family, training),
+    ]
+    return "\n".join(lines)
+
+
+def accuracy(evaluation: dict[str, Any]) -> list[str]:
+    """What was measured, by kind of expression and under each operator."""
+    table = evaluation["acc50"]
+    return [
         f"Acc@0.5 in % with 95% Wilson intervals on {evaluation['n']} held-out expressions on"
         f" {evaluation['images']} pictures (`data.seed={evaluation['seed']}`, never trained on), through the"
-        ' harness\'s own path. `bow`: the words in a random order; `fixed`: "the one".',
+        " harness's own path: as they are, with the words in a random order (`bow`), and all replaced by"
+        ' "the one" (`fixed`).',
         "",
         "| expressions | n | original | bow | fixed |",
         "|---|---|---|---|---|",
-    ]
-    table = evaluation["acc50"]
-    for kind in KINDS:
-        cells = [share(table[condition][kind]) for condition in ("original", "bow", "fixed")]
-        lines.append(f"| {kind} | {table['original'][kind]['n']} | {' | '.join(cells)} |")
-    delta = {name: evaluation["delta"][name] for name in ("bow", "fixed")}
-    lines += [
+        *(kind_row(table, kind) for kind in KINDS),
         "",
-        *(
-            f"- Δ of {name}: {100 * d['delta']:+.1f} points, 95% interval"
-            f" {100 * d['interval'][0]:+.1f} to {100 * d['interval'][1]:+.1f}, images as clusters."
-            for name, d in delta.items()
-        ),
+        "Under each operator, as `conf/perturb` sets it: n are the expressions that it could perturb, Δ is"
+        " taken against the original answers to the same ones, with images as clusters. A malformed answer is"
+        " one from which no box can be read; it counts as a miss.",
+        "",
+        "| `perturb=` | n | Acc@0.5 | Δ in points | malformed |",
+        "|---|---|---|---|---|",
+        *(operator_row(evaluation, condition) for condition in table),
+        "",
         f"- Chance: {100 * evaluation['chance_same_category']:.1f}% for one of the right category,"
         f" {100 * evaluation['chance_any_object']:.1f}% for any object.",
         "- A noun phrase alone says the same in any order, and still the model falls on shuffled *attribute*"
         " expressions: it never saw such text. Its bow Δ is lost information and unfamiliar text together;"
         " the symbolic `listener` shows the first alone.",
         f"- Mean IoU on the original expressions: {evaluation['mean_iou']['original']:.3f}.",
-        *no_box(evaluation.get("no_box", {})),
         f"- {goal(table['original'])}",
-        "",
-        "## Training",
-        "",
+    ]
+
+
+def kind_row(table: dict[str, Any], kind: str) -> str:
+    """A kind of expression in three conditions."""
+    cells = [share(table[condition][kind]) for condition in ("original", "bow", "fixed")]
+    return f"| {kind} | {table['original'][kind]['n']} | {' | '.join(cells)} |"
+
+
+def operator_row(evaluation: dict[str, Any], condition: str) -> str:
+    """An operator's Acc@0.5, Δ and malformed answers."""
+    hits, bad = evaluation["acc50"][condition]["all"], evaluation["no_box"][condition]
+    told = ""
+    if condition in evaluation["delta"]:
+        delta = evaluation["delta"][condition]
+        low, high = delta["interval"]
+        told = f"{100 * delta['delta']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+    return f"| {condition} | {hits['n']} | {share(hits)} | {told} | {share(bad, 'share')} |"
+
+
+def trained(family: Family, training: dict[str, Any]) -> list[str]:
+    """How it came about."""
+    first = training["stages"][0]["arguments"]
+    return [
         f"`experiments/train_tiny/{family.script}`, {training['steps']:,} steps in"
         f" {training['minutes']:.0f} minutes on one thread of a two-core machine that others used too,"
         f" seed {first['seed']}, on {training['scenes']:,} drawn scenes with"
@@ -128,7 +158,6 @@ def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: 
         *stages(training["stages"]),
         training.get("note", ""),
     ]
-    return "\n".join(lines)
 
 
 def stages(rows: list[dict[str, Any]]) -> list[str]:
@@ -148,16 +177,10 @@ def stages(rows: list[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def share(row: dict[str, Any]) -> str:
+def share(row: dict[str, Any], what: str = "acc50") -> str:
     """78.1 (75.4–80.6)."""
     low, high = row["interval"]
-    return f"{100 * row['acc50']:.1f} ({100 * low:.1f}–{100 * high:.1f})"
-
-
-def no_box(shares: dict[str, float]) -> list[str]:
-    """How many answers were no box in the dialect, where it was counted."""
-    told = ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items())
-    return [f"- Answers that are no well-formed box, counted as misses: {told}."] if told else []
+    return f"{100 * row[what]:.1f} ({100 * low:.1f}–{100 * high:.1f})"
 
 
 def goal(rows: dict[str, Any]) -> str:
@@ -201,18 +224,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", choices=sorted(FAMILIES), default="tiny_internvl3")
-    parser.add_argument("--checkpoint", type=Path, help="default: build/<model>")
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        help="default: build/<model>; the package's own folder for a new card alone",
+    )
     args = parser.parse_args()
     checkpoint, folder = args.checkpoint or Path("build") / args.model, PACKAGE / args.model
     folder.mkdir(parents=True, exist_ok=True)
-    for name in SHIPPED:
-        shutil.copyfile(checkpoint / name, folder / name)
+    if checkpoint.resolve() != folder.resolve():
+        for name in SHIPPED:
+            shutil.copyfile(checkpoint / name, folder / name)
+        curve(checkpoint / "log.csv", folder / "curve.png")
     evaluation, training = (
         json.loads((folder / f"{name}.json").read_text()) for name in ("evaluation", "training")
     )
     size = (folder / "model.safetensors").stat().st_size
     (folder / "README.md").write_text(card(args.model, evaluation, training, size), encoding="utf-8")
-    curve(checkpoint / "log.csv", folder / "curve.png")
     print((folder / "README.md").read_text())
 
 

@@ -2,8 +2,9 @@
 
     python experiments/train_tiny/evaluate.py --model tiny_internvl3 --n 1000
 
-Three conditions on the same examples: the expression, its words in a random order, and "the one".
-Intervals are Wilson's, which ignore that some images carry several expressions; Δ's is clustered.
+The same examples under every operator that needs neither a model nor a file: hits and malformed answers,
+by kind of expression. Intervals of shares are Wilson's, which ignore that some images carry several
+expressions; Δ's is clustered by image, and taken over the examples that the operator could perturb.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from perturbations import BagOfWords, Fixed
 from refadv_ablate import seeding
 from refadv_ablate.boxes import Box, iou
 from refadv_ablate.data.shapes import Shapes
@@ -25,6 +25,8 @@ from refadv_ablate.parsing.dialects import read
 from refadv_ablate.prompting import prompts
 from refadv_ablate.types import ORIGINAL, Example, ModelSpec, Perturbed, Seen
 
+OPERATORS = ("bow", "fixed", "category", "descriptor_deletion", "typos", "capitals")
+KINDS = ("attribute", "relation", "ordinal", "negation")
 HELD_OUT_SEED = 20_261_130
 """Not used in training (whose generators are keyed by "train"), nor in any other measurement."""
 
@@ -41,7 +43,7 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     z = 1.959964
     center = (hits + z * z / 2) / (n + z * z)
     half = z / (n + z * z) * (hits * (n - hits) / n + z * z / 4) ** 0.5
-    return center - half, center + half
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def clustered(differences: np.ndarray, images: list[str]) -> tuple[float, float]:
@@ -55,11 +57,14 @@ def clustered(differences: np.ndarray, images: list[str]) -> tuple[float, float]
 
 
 def perturbed(examples: list[Example], condition: str) -> list[Perturbed]:
-    """One condition of all examples."""
+    """One condition of all examples that have it; operators as conf/perturb sets them."""
     if condition == ORIGINAL:
         return [Perturbed(example, example, "unchanged") for example in examples]
-    operator = {"bow": BagOfWords(), "fixed": Fixed()}[condition]
-    return [operator.perturb(e, seeding.generator(0, e.id, condition, 0)) for e in examples]
+    from refadv_ablate.assets import build, compose
+
+    operator = build(compose([f"perturb={condition}"]).perturb[condition])
+    made = [operator.perturb(e, seeding.generator(0, e.id, condition, 0)) for e in examples]
+    return [one for one in made if one.status != "not_perturbable"]
 
 
 def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition: str) -> dict[str, float]:
@@ -74,43 +79,58 @@ def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition
     return found
 
 
+def counted(right: np.ndarray) -> dict[str, Any]:
+    """n, share and 95% interval."""
+    return {
+        "n": len(right),
+        "acc50": float(right.mean()) if len(right) else None,
+        "interval": wilson(int(right.sum()), len(right)) if len(right) else None,
+    }
+
+
+def by_kind(examples: list[Example], values: np.ndarray) -> dict[str, Any]:
+    """Hits of all examples and of each kind."""
+    kinds = np.array([example.attributes["kind"] for example in examples])
+    return {
+        "all": counted(values >= 0.5),
+        **{kind: counted(values[kinds == kind] >= 0.5) for kind in KINDS},
+    }
+
+
 def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
     """All numbers of the card."""
     spec = spec_of(model, checkpoint)
     engine = Transformers(spec=spec)
     examples = list(Shapes(n=n, seed=seed))
-    hits, mean, no_box = {}, {}, {}
-    for condition in (ORIGINAL, "bow", "fixed"):
+    table, mean, no_box, deltas = {}, {}, {}, {}
+    original: dict[str, float] = {}
+    for condition in (ORIGINAL, *OPERATORS):
         found = ask(engine, spec, perturbed(examples, condition), condition)
-        values = np.array([found[example.id] for example in examples])
-        hits[condition], mean[condition] = values >= 0.5, float(values.clip(min=0).mean())
-        no_box[condition] = float((values < 0).mean())
-    groups = {"all": np.ones(n, bool)}
-    for name in ("attribute", "relation", "ordinal", "negation"):
-        groups[name] = np.array([example.attributes["kind"] == name for example in examples])
-    images = [example.image.key for example in examples]
-    table = {
-        condition: {
-            name: {
-                "n": int(group.sum()),
-                "acc50": float(right[group].mean()),
-                "interval": wilson(int(right[group].sum()), int(group.sum())),
-            }
-            for name, group in groups.items()
-        }
-        for condition, right in hits.items()
-    }
-    deltas = {}
-    for condition in ("bow", "fixed"):
-        differences = hits[condition].astype(float) - hits[ORIGINAL]
-        deltas[condition] = {"delta": float(differences.mean()), "interval": clustered(differences, images)}
+        original = original or found
+        asked = [example for example in examples if example.id in found]
+        values = np.array([found[example.id] for example in asked])
+        table[condition] = by_kind(asked, values)
+        mean[condition] = float(values.clip(min=0).mean())
+        no_box[condition] = {"count": int((values < 0).sum()), **malformed(values)}
+        if condition != ORIGINAL:
+            before = np.array([original[example.id] for example in asked]) >= 0.5
+            differences = (values >= 0.5).astype(float) - before
+            interval = clustered(differences, [example.image.key for example in asked])
+            deltas[condition] = {"n": len(asked), "delta": float(differences.mean()), "interval": interval}
+        print(condition, table[condition]["all"], no_box[condition], flush=True)
     chance = float(np.mean([1 / (1 + (example.distractors or 0)) for example in examples]))
     anything = float(np.mean([1 / len(example.candidates) for example in examples]))
     return {
-        "seed": seed, "n": n, "images": len(set(images)), "acc50": table, "delta": deltas, "mean_iou": mean,
-        "no_box": no_box,
+        "seed": seed, "n": n, "images": len({example.image.key for example in examples}), "acc50": table,
+        "delta": deltas, "mean_iou": mean, "no_box": no_box,
         "chance_same_category": chance, "chance_any_object": anything,
     }  # fmt: skip
+
+
+def malformed(values: np.ndarray) -> dict[str, Any]:
+    """n, share and 95% interval of the answers without a box."""
+    found = counted(values < 0)
+    return {"n": found["n"], "share": found["acc50"], "interval": found["interval"]}
 
 
 def main() -> None:
@@ -126,9 +146,6 @@ def main() -> None:
     checkpoint = args.checkpoint or Path("build") / args.model
     found = measure(args.model, checkpoint, args.n, args.seed)
     (checkpoint / "evaluation.json").write_text(json.dumps(found, indent=1))
-    for condition, rows in found["acc50"].items():
-        print(condition, {name: f"{row['acc50']:.3f} (n {row['n']})" for name, row in rows.items()})
-    print(found["delta"], found["mean_iou"])
 
 
 if __name__ == "__main__":

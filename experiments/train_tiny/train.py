@@ -173,7 +173,11 @@ class Run:
             batch = emptied(batch, args.plain, self.rng, batch.get("grid", SQUARE))
         look_at = {} if vision_only else self.look_at
         found = self.trainer.step(
-            batch, self.blur * sharpness(1.0 if args.start else self.done), look_at, self.optimizer, self.weights
+            batch,
+            self.blur * sharpness(1.0 if args.start else self.done),
+            look_at,
+            self.optimizer,
+            self.weights,
         )
         self.step += 1
         return found
