@@ -23,7 +23,7 @@ from bank import SHARES, Bank, cell_of, load
 from losses import CLASSES, Heads, Trainer, soft_cross_entropy
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # torch's own custom
-from train import Run, arguments
+from train import Run, arguments, tokenizer_of
 
 EARLY = 2
 """After so many decoder layers an image token is to know the edges of its object."""
@@ -139,7 +139,7 @@ def build(args: argparse.Namespace) -> tuple[QwenTrainer, QwenBank]:
     torch.manual_seed(args.seed)
     chunks = [json.loads(path.read_text()) for path in sorted(args.scenes.glob("*.json"))[: args.chunks]]
     words = [said[0] for scene in chunks[0] for said in scene["said"]]
-    tokens = architecture.tokenizer(words)
+    tokens = tokenizer_of(args.start) if args.start else architecture.tokenizer(words)
     shape = (args.width, args.depth, args.feed, args.vision_width, args.vision_depth)
     trainer = QwenTrainer(architecture.network(tokens, *shape), tokens)
     grids = torch.tensor([scene["size"] for chunk in chunks for scene in chunk]) // architecture.PATCH

@@ -35,7 +35,7 @@ VISION, SHARP, DECAY = 0.09, 0.46, 0.6
 """Shares of the run: the end of vision alone, targets at their sharpest, the rate begins to fall."""
 HELD_OUT = 300
 """The last so many scenes are not trained on."""
-SAVE_EVERY = 500
+SAVE_EVERY = 100
 THAW = 150
 """Steps in which the read-outs alone learn, when a run starts from the weights of a checkpoint."""
 
@@ -89,7 +89,7 @@ def build(args: argparse.Namespace) -> tuple[Trainer, Bank]:
     torch.manual_seed(args.seed)
     some = json.loads(min(args.scenes.glob("*.json")).read_text())
     words = [said[0] for scene in some for said in scene["said"]]
-    tokens = architecture.tokenizer(words)
+    tokens = tokenizer_of(args.start) if args.start else architecture.tokenizer(words)
     shape = (args.width, args.depth, args.feed, args.vision_width, args.vision_depth)
     trainer = Trainer(architecture.network(tokens, *shape), tokens)
     bank = load(args.scenes, tokens, trainer.tail, args.chunks)
@@ -242,6 +242,13 @@ class Run:
 def weights_of(model: Any, folder: Path) -> dict[str, Tensor]:
     """The weights of a saved checkpoint of the same shape, in single precision."""
     return dict(type(model).from_pretrained(folder, dtype=torch.float32).state_dict())
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """The tokenizer of a saved checkpoint: learnt on other scenes it would number its tokens otherwise."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
 
 
 def decisive(args: argparse.Namespace) -> dict[str, Any]:

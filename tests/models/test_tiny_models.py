@@ -228,9 +228,12 @@ def test_a_run_can_start_from_a_checkpoint(
         "extra": 1, "lr": 1e-3,
     }  # fmt: skip
     first = SimpleNamespace(**ARGUMENTS, **more, scenes=bank.folder, out=tmp_path / "first")
-    code.train.Run(first).go()
+    run = code.train.Run(first)
+    run.go()
+    first_tokens = run.trainer.tokens.get_vocab()
     given = {**ARGUMENTS, "start": tmp_path / "first", "seed": 1}
     second = code.train.Run(SimpleNamespace(**given, **more, scenes=bank.folder, out=tmp_path / "second"))
+    assert second.trainer.tokens.get_vocab() == first_tokens
     before = code.train.weights_of(second.trainer.model, tmp_path / "first")
     now = second.trainer.model.state_dict()
     assert all(torch.equal(now[key], before[key]) for key in before)
