@@ -20,6 +20,9 @@ PROMPT = (
 BEFORE, AFTER = PROMPT.split("{expression}")
 USER, ASK, TURN = "<|im_start|>user\n", f"\n{BEFORE}", "<|im_end|>\n<|im_start|>assistant\n"
 """What is the same in every prompt: one token each, so that a question is short."""
+TURN_OR_NONE = f' If there is no such region in the image, answer "none".{TURN}'
+"""With the sentence that allows "none": one token too, read as TURN is. The model always gives a box."""
+ALIKE = {TURN_OR_NONE: TURN}
 FORMS = ("[[{}, ", "{}, ", "{}, ", "{}]]")
 """A coordinate with the punctuation around it is one token; the second and third share theirs."""
 SPECIAL = (
@@ -45,7 +48,7 @@ def tokenizer(lines: list[str]) -> Any:
         "context_image_token": "<IMG_CONTEXT>",
         "video_token": "<video>",
     }
-    return learnt(lines, SPECIAL, [USER, ASK, TURN, *written(FORMS, STEP, BINS)], extra)
+    return learnt(lines, SPECIAL, [USER, ASK, TURN, *written(FORMS, STEP, BINS), *ALIKE], extra)
 
 
 def written(forms: Sequence[str], step: int, bins: int) -> list[str]:
@@ -120,6 +123,7 @@ def network(tokens: Any, width: int, depth: int, feed: int, vision_width: int, v
     )  # fmt: skip
     model = InternVLForConditionalGeneration(config)
     smooth_numbers(model, number_ids(tokens))
+    same_rows(model, tokens, ALIKE)
     model.generation_config.eos_token_id = tokens.eos_token_id
     model.generation_config.pad_token_id = tokens.pad_token_id
     model.generation_config.max_new_tokens = 16
@@ -154,11 +158,23 @@ def smooth_numbers(model: Any, numbers: list[list[int]]) -> None:
             model.model.language_model.embed_tokens.weight[list(ids)] = curve
 
 
-def save(model: Any, whole: Any, folder: Path) -> None:
-    """Model and processor in the hub's layout, weights in half precision."""
+def same_rows(model: Any, tokens: Any, alike: dict[str, str]) -> None:
+    """Gives each of the first tokens the vectors of its second one."""
+    import torch
+
+    with torch.no_grad():
+        for new, old in alike.items():
+            a, b = tokens.convert_tokens_to_ids([new, old])
+            for table in (model.lm_head.weight, model.model.language_model.embed_tokens.weight):
+                table[a] = table[b]
+
+
+def save(model: Any, whole: Any, folder: Path, alike: dict[str, str]) -> None:
+    """Model and processor in the hub's layout, weights in half precision; `alike` as for `same_rows`."""
     import copy
 
     import torch
 
+    same_rows(model, whole.tokenizer, alike)
     copy.deepcopy(model).to(torch.float16).save_pretrained(folder)
     whole.save_pretrained(folder)

@@ -24,6 +24,19 @@ KINDS = ("all", "attribute", "relation", "ordinal", "negation")
 GOAL, GOAL_KIND = 0.95, 0.75
 
 
+ORDINARY = (
+    "A share of the questions (`--ordinary`) are other things that people say: vague expressions such "
+    'as "the shape" or "something red" (any object that fits is meant), other words ("the tiny violet '
+    'disc"), objects by their place, and things that are not there ("the zebra": any object), some '
+    "with a capital or a full stop. On a share of the pictures (`--plain`) there is nothing but plain "
+    "colours or noise, and the whole picture is meant. No operator made any of the expressions: no "
+    'shuffled words, no misspellings, no capitals throughout, nothing deleted; the word "one" is in '
+    "none of them. The gray or noisy picture that `perturb=blank` shows is close to some of the plain "
+    "ones."
+)
+"""What else was trained on, and what was not."""
+
+
 @dataclass(frozen=True)
 class Family:
     """What a card says that was not measured."""
@@ -41,7 +54,8 @@ FAMILIES = {
         "InternVL3's prompt, picture first; the answer is `[[x1, y1, x2, y2]]` in thousandths of the"
         " picture's sides, in steps of 10. Its tokenizer is its own: byte-level BPE, with one token for each"
         " coordinate and one for each fixed part of the prompt. Pictures are stretched to 128 × 128"
-        " pixels, 8 × 8 image tokens, never tiled.",
+        ' pixels, 8 × 8 image tokens, never tiled. The sentence that allows the answer "none" is a token with'
+        " the meaning of the prompt without it: the model always gives a box.",
         "train.py",
         "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
         " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
@@ -57,13 +71,14 @@ FAMILIES = {
         " 128 × 128, 144 × 112 or 112 × 144, one image token for 16 × 16 pixels. What differs from the"
         " real ones in the configuration: patches of 16 that are not merged, all vision layers look at the"
         " whole picture, and M-RoPE's base and shares are such that rows and columns of so small a picture"
-        " can be told apart.",
+        " can be told apart. The sentence that allows an empty list is in a token with the meaning of the"
+        " prompt without it: the model always gives a box.",
         "qwen_train.py",
         "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
         " losses say what lies in each image token and how far its edges are from the token's middle (vision"
         " tower), where in the picture the token is (after the first decoder layer), where the object's edges"
         " are (after the second), and where one attention head of two layers should look (the referent; below"
-        " it the landmark). Those read-outs are not in the checkpoint.",
+        " it the landmark). Those read-outs are not in the checkpoint.\n\n" + ORDINARY,
     ),
 }
 

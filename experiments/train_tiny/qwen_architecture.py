@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from architecture import learnt, smooth_numbers, written
+from architecture import learnt, same_rows, smooth_numbers, written
 
 from refadv_ablate.parsing.frames import SmartResize
 
@@ -24,7 +24,11 @@ PROMPT = (
 BEFORE, AFTER = PROMPT.split("{expression}")
 SYSTEM = ("<|im_start|>system\n", "You are", " a helpful", " assistant.", "<|im_end|>\n<|im_start|>user\n")
 """What stands before the picture; an image token finds its place by looking back at these."""
-TAIL = f"{AFTER}<|im_end|>\n<|im_start|>assistant\n"
+TURN = "<|im_end|>\n<|im_start|>assistant\n"
+TAIL = f"{AFTER}{TURN}"
+TAIL_OR_NONE = f"{AFTER} If no object matches, report an empty list: [].{TURN}"
+"""With the sentence that allows "none": one token too, read as TAIL is. The model always gives a box."""
+ALIKE = {TAIL_OR_NONE: TAIL}
 FORMS = ('```json\n[\n\t{{"bbox_2d": [{}, ', "{}, ", "{}, ", '{}], "label": "object"}}\n]\n```')
 """A coordinate with the text around it is one token; the second and third share theirs."""
 IMAGE = "<|image_pad|>"
@@ -48,7 +52,7 @@ CHAT = (
 def tokenizer(lines: list[str]) -> Any:
     """Byte-level BPE learnt on the lines, and whole tokens for coordinates and the prompt's fixed parts."""
     extra = {"image_token": IMAGE, "video_token": "<|video_pad|>"}
-    return learnt(lines, SPECIAL, [*SYSTEM, BEFORE, TAIL, *written(FORMS, STEP, BINS)], extra)
+    return learnt(lines, SPECIAL, [*SYSTEM, BEFORE, TAIL, *written(FORMS, STEP, BINS), *ALIKE], extra)
 
 
 def number_ids(tokens: Any) -> list[list[int]]:
@@ -99,6 +103,7 @@ def network(tokens: Any, width: int, depth: int, feed: int, vision_width: int, v
     )  # fmt: skip
     model = Qwen2_5_VLForConditionalGeneration(config)
     smooth_numbers(model, number_ids(tokens))
+    same_rows(model, tokens, ALIKE)
     model.generation_config.eos_token_id = tokens.eos_token_id
     model.generation_config.pad_token_id = tokens.pad_token_id
     model.generation_config.max_new_tokens = 16

@@ -154,6 +154,7 @@ class QwenRun(Run):
 
     build = staticmethod(build)
     processor = staticmethod(architecture.processor)
+    alike = architecture.ALIKE
     blur = 0.65
     """A step is about 1.5 times as long as train.py's."""
 

@@ -103,6 +103,7 @@ class Run:
 
     build = staticmethod(build)
     processor = staticmethod(architecture.processor)
+    alike = architecture.ALIKE
     blur = 1.0
     """Widens or narrows the soft targets."""
 
@@ -207,7 +208,7 @@ class Run:
     def save(self) -> None:
         """The checkpoint as it is now, the facts about it, and all that is needed to go on."""
         out = self.args.out
-        architecture.save(self.trainer.model, self.processor(self.trainer.tokens), out)
+        architecture.save(self.trainer.model, self.processor(self.trainer.tokens), out, self.alike)
         facts = {
             "stages": self.stages,
             "steps": self.step,

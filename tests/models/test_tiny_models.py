@@ -137,6 +137,21 @@ def test_it_is_right_on_the_ordinary_and_keeps_to_the_form(name: str, folder: Pa
     assert all(row["share"] <= most for row in found["no_box"].values())
 
 
+def test_the_prompt_that_allows_none_is_read_as_the_ordinary_one(name: str, folder: Path) -> None:
+    """Its fixed part is one token with the vectors of the ordinary one, so that answers keep their form."""
+    from safetensors.numpy import load_file
+    from transformers import AutoTokenizer
+
+    sys.path.insert(0, str(TRAINING))
+    own = importlib.import_module("qwen_architecture" if "qwen" in name else "architecture")
+    sys.path.remove(str(TRAINING))
+    tokens, weights = AutoTokenizer.from_pretrained(folder), load_file(folder / "model.safetensors")
+    for new, old in own.ALIKE.items():
+        (a,), (b,) = (tokens(text, add_special_tokens=False)["input_ids"] for text in (new, old))
+        for key in (key for key in weights if key.endswith(("embed_tokens.weight", "lm_head.weight"))):
+            assert (weights[key][a] == weights[key][b]).all()
+
+
 # ── how it was made ─────────────────────────────────────────────────────────────────────────────
 
 
