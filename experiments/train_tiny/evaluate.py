@@ -25,7 +25,13 @@ from refadv_ablate.parsing.dialects import read
 from refadv_ablate.prompting import prompts
 from refadv_ablate.types import ORIGINAL, Example, ModelSpec, Perturbed, Seen
 
-OPERATORS = ("bow", "fixed", "category", "descriptor_deletion", "typos", "capitals")
+OPERATORS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("bow", "fixed", "category", "descriptor_deletion", "typos", "capitals", "mirror", "blank"), ()
+    ),
+    "blank, noise": ("perturb.blank.ink=noise",),
+}
+"""Conditions, the operator's name first, and what is set besides."""
 KINDS = ("attribute", "relation", "ordinal", "negation")
 HELD_OUT_SEED = 20_261_130
 """Not used in training (whose generators are keyed by "train"), nor in any other measurement."""
@@ -62,7 +68,8 @@ def perturbed(examples: list[Example], condition: str) -> list[Perturbed]:
         return [Perturbed(example, example, "unchanged") for example in examples]
     from refadv_ablate.assets import build, compose
 
-    operator = build(compose([f"perturb={condition}"]).perturb[condition])
+    name = condition.split(",")[0]
+    operator = build(compose([f"perturb={name}", *OPERATORS[condition]]).perturb[name])
     made = [operator.perturb(e, seeding.generator(0, e.id, condition, 0)) for e in examples]
     return [one for one in made if one.status != "not_perturbable"]
 
@@ -72,7 +79,7 @@ def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition
     requests = [prompts.build(spec, "direct", item, condition, 0) for item in items]
     found = {}
     for request, reply in engine.answer(requests):
-        example = request.perturbed.original
+        example = request.perturbed.example
         size = example.image.size()
         answer = read(reply, spec.dialect, spec.frame, Seen(size, size, reply.processed)).answer
         found[example.id] = iou(answer, example.target) if isinstance(answer, Box) else -1.0

