@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,19 @@ from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.models.transformers import Transformers
 from refadv_ablate.parsing.dialects import read
 from refadv_ablate.prompting import prompts
-from refadv_ablate.types import ORIGINAL, Example, ModelSpec, Perturbed, Seen
+from refadv_ablate.types import ORIGINAL, Example, ModelSpec, NeedsData, Parted, Perturbed, Seen
 
 OPERATORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("bow", "fixed", "category", "descriptor_deletion", "typos", "capitals", "mirror", "blank"), ()
     ),
     "blank, noise": ("perturb.blank.ink=noise",),
+    **dict.fromkeys(("wrong_image", "occlude", "erase_distractors"), ()),
+    "image, severity 3": ("perturb.image.severities=[3]",),
 }
 """Conditions, the operator's name first, and what is set besides."""
+FEW = {"wrong_image": 300, "occlude": 300, "erase_distractors": 300, "image, severity 3": 300}
+"""Conditions that only the first so many examples are measured in."""
 KINDS = ("attribute", "relation", "ordinal", "negation")
 HELD_OUT_SEED = 20_261_130
 """Not used in training (whose generators are keyed by "train"), nor in any other measurement."""
@@ -62,27 +67,41 @@ def clustered(differences: np.ndarray, images: list[str]) -> tuple[float, float]
     return float(differences.mean() - 1.96 * error), float(differences.mean() + 1.96 * error)
 
 
-def perturbed(examples: list[Example], condition: str) -> list[Perturbed]:
-    """One condition of all examples that have it; operators as conf/perturb sets them."""
-    if condition == ORIGINAL:
-        return [Perturbed(example, example, "unchanged") for example in examples]
+def perturbed(data: Shapes, condition: str) -> tuple[list[Perturbed], prompts.Style]:
+    """All questions of a condition, operators as conf/perturb sets them, and how they are asked."""
     from refadv_ablate.assets import build, compose
 
+    examples = list(data)[: FEW.get(condition)]
+    if condition == ORIGINAL:
+        return [Perturbed(example, example, "unchanged") for example in examples], prompts.Style("direct")
     name = condition.split(",")[0]
     operator = build(compose([f"perturb={name}", *OPERATORS[condition]]).perturb[name])
-    made = [operator.perturb(e, seeding.generator(0, e.id, condition, 0)) for e in examples]
-    return [one for one in made if one.status != "not_perturbable"]
+    if isinstance(operator, NeedsData):
+        operator = operator.with_data(data)
+    items = [(e, seeding.generator(0, e.id, condition, 0)) for e in examples]
+    if isinstance(operator, Parted):
+        made = [one for parts in operator.perturb_parts(items) for one in parts]
+    else:
+        made = [operator.perturb(*item) for item in items]
+    style = replace(prompts.Style("direct"), or_none=getattr(operator, "or_none", False))
+    return [one for one in made if one.status != "not_perturbable"], style
 
 
-def ask(engine: Transformers, spec: ModelSpec, items: list[Perturbed], condition: str) -> dict[str, float]:
-    """IoU by example id, −1 for an answer without a box."""
-    requests = [prompts.build(spec, "direct", item, condition, 0) for item in items]
-    found = {}
-    for request, reply in engine.answer(requests):
+Answers = list[tuple[Example, float]]
+"""Original examples and the IoU of the answers, −1 for one without a box."""
+
+
+def ask(
+    engine: Transformers, spec: ModelSpec, items: list[Perturbed], style: prompts.Style, condition: str
+) -> Answers:
+    """Asks them all."""
+    found = []
+    for request, reply in engine.answer(prompts.build(spec, style, item, condition, 0) for item in items):
         example = request.perturbed.example
         size = example.image.size()
         answer = read(reply, spec.dialect, spec.frame, Seen(size, size, reply.processed)).answer
-        found[example.id] = iou(answer, example.target) if isinstance(answer, Box) else -1.0
+        value = iou(answer, example.target) if isinstance(answer, Box) else -1.0
+        found.append((request.perturbed.original, value))
     return found
 
 
@@ -108,22 +127,19 @@ def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
     """All numbers of the card."""
     spec = spec_of(model, checkpoint)
     engine = Transformers(spec=spec)
-    examples = list(Shapes(n=n, seed=seed))
+    data = Shapes(n=n, seed=seed)
+    examples = list(data)
     table, mean, no_box, deltas = {}, {}, {}, {}
     original: dict[str, float] = {}
     for condition in (ORIGINAL, *OPERATORS):
-        found = ask(engine, spec, perturbed(examples, condition), condition)
-        original = original or found
-        asked = [example for example in examples if example.id in found]
-        values = np.array([found[example.id] for example in asked])
+        found = ask(engine, spec, *perturbed(data, condition), condition)
+        original = original or {example.id: value for example, value in found}
+        asked, values = [example for example, _ in found], np.array([value for _, value in found])
         table[condition] = by_kind(asked, values)
         mean[condition] = float(values.clip(min=0).mean())
         no_box[condition] = {"count": int((values < 0).sum()), **malformed(values)}
         if condition != ORIGINAL:
-            before = np.array([original[example.id] for example in asked]) >= 0.5
-            differences = (values >= 0.5).astype(float) - before
-            interval = clustered(differences, [example.image.key for example in asked])
-            deltas[condition] = {"n": len(asked), "delta": float(differences.mean()), "interval": interval}
+            deltas[condition] = change(asked, values, original)
         print(condition, table[condition]["all"], no_box[condition], flush=True)
     chance = float(np.mean([1 / (1 + (example.distractors or 0)) for example in examples]))
     anything = float(np.mean([1 / len(example.candidates) for example in examples]))
@@ -132,6 +148,14 @@ def measure(model: str, checkpoint: Path, n: int, seed: int) -> dict[str, Any]:
         "delta": deltas, "mean_iou": mean, "no_box": no_box,
         "chance_same_category": chance, "chance_any_object": anything,
     }  # fmt: skip
+
+
+def change(asked: list[Example], values: np.ndarray, original: dict[str, float]) -> dict[str, Any]:
+    """Δ of Acc@0.5 against the original answers to the same examples."""
+    before = np.array([original[example.id] for example in asked]) >= 0.5
+    differences = (values >= 0.5).astype(float) - before
+    interval = clustered(differences, [example.image.key for example in asked])
+    return {"n": len(asked), "delta": float(differences.mean()), "interval": interval}
 
 
 def malformed(values: np.ndarray) -> dict[str, Any]:
