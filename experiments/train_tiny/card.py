@@ -184,7 +184,7 @@ def stages(rows: list[dict[str, Any]]) -> list[str]:
         lines = [f"The run was stopped and resumed at step {steps}. Its arguments, stage by stage:"]
     for row in rows:
         arguments = " ".join(
-            f"--{name.replace('_', '-')} {value}"
+            f"--{name.replace('_', '-')} {' '.join(map(str, value)) if isinstance(value, list) else value}"
             for name, value in sorted(row["arguments"].items())
             if value is not None
         )
