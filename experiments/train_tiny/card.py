@@ -124,7 +124,9 @@ def accuracy(evaluation: dict[str, Any]) -> list[str]:
         "",
         "Under each operator, as `conf/perturb` sets it: n are the expressions that it could perturb, Δ is"
         " taken against the original answers to the same ones, with images as clusters. A malformed answer is"
-        " one from which no box can be read; it counts as a miss.",
+        " one from which no box can be read; it counts as a miss. On a wrong or empty picture nothing can be"
+        " right, and a hit is one by chance; `occlude` is without its placebos; `image` asks each expression"
+        " six times, which its Wilson intervals ignore.",
         "",
         "| `perturb=` | n | Acc@0.5 | Δ in points | malformed |",
         "|---|---|---|---|---|",

@@ -84,7 +84,7 @@ def perturbed(data: Shapes, condition: str) -> tuple[list[Perturbed], prompts.St
     else:
         made = [operator.perturb(*item) for item in items]
     style = replace(prompts.Style("direct"), or_none=getattr(operator, "or_none", False))
-    return [one for one in made if one.status != "not_perturbable"], style
+    return [one for one in made if one.status != "not_perturbable" and not one.placebo], style
 
 
 Answers = list[tuple[Example, float]]
