@@ -32,7 +32,9 @@ ORDINARY = (
     "colours or noise, and the whole picture is meant. No operator made any of the expressions: no "
     'shuffled words, no misspellings, no capitals throughout, nothing deleted; the word "one" is in '
     "none of them. The gray or noisy picture that `perturb=blank` shows is close to some of the plain "
-    "ones."
+    "ones. "
+    "Vague expressions have the form that `category` and `descriptor_deletion` leave, "
+    "which a real model has seen too."
 )
 """What else was trained on, and what was not."""
 
