@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar
 
 from perturbations.base import Parts, refused, result
+from perturbations.rewriters import Changer, Job, Rewrite, Rewriter, Unanswered
 from perturbations.scenes import (
     ATTRIBUTE,
     EDGE,
@@ -26,8 +28,10 @@ from perturbations.scenes import (
     resolved,
     substituted,
 )
+from perturbations.spacy_rewriter import SpacyRewriter
+from perturbations.verification import Finding, verify_change
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.types import Example, Perturbed
+from refadv_ablate.types import Example, Json, Perturbed
 
 OPPOSITE = {"left": "right", "right": "left", "above": "below", "below": "above"}
 Words = Mapping[tuple[int, int], str]
@@ -43,13 +47,19 @@ class Counterfactual(Parts):
     the other side, or another rank. negation: another value is excluded. The opposite is taken where it
     means one other candidate clearly; else one of the next best changes, at random.
 
-    Exact on drawn scenes. Elsewhere nobody knows whether the new words mean another candidate: write them,
-    with the box of the `target` that they mean, into a file for `perturb=file`.
+    Exact on drawn scenes. Elsewhere rewriter=openai has an LLM change one of the descriptors, at random
+    among the least doubtful, and every change is verified (`verification.verify_change`). Which object the
+    new words mean isn't known then, so only `sticks` is scored; texts with the box of the `target` that they
+    mean can be asked with `perturb=file`. pipeline: the spaCy pipeline that reads changed texts again.
     """
+
+    not_identity: ClassVar[frozenset[str]] = frozenset({"rewriter", "pipeline"})
 
     does: ClassVar[str] = "when one descriptor is changed so that another object is meant"
 
     kinds: Sequence[Kind] = KINDS
+    rewriter: Rewriter = field(default_factory=SpacyRewriter)
+    pipeline: str | None = None
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -58,11 +68,61 @@ class Counterfactual(Parts):
         if not self.kinds:
             raise UserError(f"perturb.counterfactual.kinds is empty: name some of {', '.join(KINDS)}.")
 
+    def identity(self) -> Mapping[str, Json]:
+        """As for every operator; the rewriter counts where it changes texts."""
+        own = Parts.identity(self)
+        if not isinstance(self.rewriter, Changer):
+            return own
+        changer = {**self.rewriter.identity(), **self.rewriter.change_identity()}
+        return {**own, "rewriter": changer, "pipeline": self.pipeline}
+
     def parts(self, example: Example, rng: random.Random) -> Sequence[Perturbed]:
-        """One for each kind that can be changed; the trace says which descriptor became which."""
-        found = resolved(example)
-        if isinstance(found, str):
-            return [refused(example, found)]
+        """As `perturb_parts`, for one example."""
+        return next(self.perturb_parts([(example, rng)]))
+
+    def perturb_parts(
+        self, items: Iterable[tuple[Example, random.Random]]
+    ) -> Iterator[tuple[Perturbed, ...]]:
+        """One for each kind that can be changed; the trace says which descriptor became which.
+
+        Raises UserError at the first example that the rewriter never answered.
+        """
+        stream = iter(items)
+        while batch := list(islice(stream, self.rewriter.batch)):
+            drawn = [resolved(example) for example, _ in batch]
+            rest = [pair for pair, found in zip(batch, drawn, strict=True) if isinstance(found, str)]
+            told = iter(self._by_rewriter(rest) if rest and isinstance(self.rewriter, Changer) else ())
+            for (example, rng), found in zip(batch, drawn, strict=True):
+                if isinstance(found, Resolved):
+                    yield tuple(self._exact(example, found, rng))
+                elif isinstance(self.rewriter, Changer):
+                    yield (_answered(next(told)),)
+                else:
+                    yield (refused(example, f"{found}; elsewhere rewriter=openai changes the words"),)
+
+    def _by_rewriter(self, items: Sequence[tuple[Example, random.Random]]) -> list[Perturbed | Unanswered]:
+        """One change each, by the LLM."""
+        assert isinstance(self.rewriter, Changer)
+        made: dict[int, Perturbed | Unanswered] = {}
+        jobs: dict[int, Job] = {}
+        read = self.rewriter.extract([example.expression for example, _ in items])
+        for i, ((example, rng), found) in enumerate(zip(items, read, strict=True)):
+            if isinstance(found, Unanswered):
+                made[i] = found
+            elif not found.descriptors:
+                made[i] = refused(example, found.reason or "no descriptor")
+            else:
+                least = min(d.doubt for d in found.descriptors)
+                chosen = rng.choice([d for d in found.descriptors if d.doubt == least])
+                jobs[i] = Job(example.expression, found, chosen)
+        changed = self.rewriter.change(list(jobs.values()))
+        texts = [answer.text if isinstance(answer, Rewrite) else "" for answer in changed]
+        findings = verify_change(list(jobs.values()), texts, self.pipeline)
+        for (i, job), answer, finding in zip(jobs.items(), changed, findings, strict=True):
+            made[i] = answer if isinstance(answer, Unanswered) else _by_llm(items[i][0], job, answer, finding)
+        return [made[i] for i in range(len(items))]
+
+    def _exact(self, example: Example, found: Resolved, rng: random.Random) -> Sequence[Perturbed]:
         made = [p for kind in KINDS if kind in self.kinds and (p := _changed(example, found, kind, rng))]
         if made:
             return made
@@ -70,6 +130,20 @@ class Counterfactual(Parts):
         if not said:
             return [refused(example, f"it has no descriptor of the kinds {', '.join(self.kinds)}")]
         return [refused(example, f"no change of its {' or '.join(said)} means one other candidate clearly")]
+
+
+def _answered(found: Perturbed | Unanswered) -> Perturbed:
+    if isinstance(found, Unanswered):
+        raise UserError(found.sentence)
+    return found
+
+
+def _by_llm(example: Example, job: Job, answer: Rewrite, finding: Finding) -> Perturbed:
+    """The changed text, whose new object nobody knows; or the reason why it can't be asked."""
+    trace = {"kind": job.descriptor.kind, "descriptor": job.descriptor.text, "changed": answer.text}
+    if fault := answer.fault or finding.fault:
+        return refused(example, f"the changed text was refused: {fault}", trace)
+    return result(example, answer.text, trace, expectation="directional", part="rewritten")
 
 
 def _changed(example: Example, found: Resolved, kind: Kind, rng: random.Random) -> Perturbed | None:

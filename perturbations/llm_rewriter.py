@@ -96,6 +96,23 @@ class LLMRewriter:
 
         return self._all(jobs, one)
 
+    def change(self, jobs: Sequence[Job]) -> Sequence[Rewrite | Unanswered]:
+        """A change that touches more than the descriptor is asked for again."""
+
+        async def one(job: Job, ask: Ask) -> Rewrite | Unanswered:
+            answer, problem = await self._dialogue(
+                ask, prompts.change(job), lambda a: prompts.read_change(job, a)
+            )
+            if answer is None and isinstance(problem, prompts.Junk):
+                return Unanswered(self._unusable(job.expression, problem))
+            return answer or Rewrite("", problem)
+
+        return self._all(jobs, one)
+
+    def change_identity(self) -> Mapping[str, Json]:
+        """The prompt that asks for changes."""
+        return {"change": prompts.CHANGE_FINGERPRINT}
+
     async def _dialogue(
         self,
         ask: Ask,

@@ -78,3 +78,14 @@ class Rewriter(Protocol):
 
     def identity(self) -> Mapping[str, Json]:
         """What determines its results, without secrets. JSON."""
+
+
+@runtime_checkable
+class Changer(Protocol):
+    """A rewriter that can also say something else in place of a descriptor."""
+
+    def change(self, jobs: Sequence[Job]) -> Sequence[Rewrite | Unanswered]:
+        """Each expression with its descriptor changed so that another thing of the same kind is meant."""
+
+    def change_identity(self) -> Mapping[str, Json]:
+        """What determines the changes besides `identity`. JSON."""

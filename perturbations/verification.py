@@ -49,6 +49,48 @@ def text_finding(job: Job, text: str) -> Finding:
     return Finding("polarity", fault) if (fault := flip(job.expression, text)) else Finding()
 
 
+MOST_NEW = 4
+"""Words that a change may add; more tell of something else."""
+
+
+def verify_change(jobs: Sequence[Job], texts: Sequence[str], pipeline: str | None) -> list[Finding]:
+    """For each changed expression what is wrong with it; see `change_finding`, and it is read again."""
+    found = [change_finding(job, text) for job, text in zip(jobs, texts, strict=True)]
+    passed = [i for i, finding in enumerate(found) if not finding.fault]
+    both = [t for i in passed for t in (jobs[i].expression, texts[i])]
+    read = parsed(both, pipeline)
+    for k, i in enumerate(passed):
+        old, new = (
+            describe(t, w) for t, w in zip(both[2 * k : 2 * k + 2], read[2 * k : 2 * k + 2], strict=True)
+        )
+        fault = _moved(jobs[i], old, new)
+        if not fault and len(new.descriptors) < len(old.descriptors):
+            fault = "read again, it has fewer descriptors than before"
+        found[i] = Finding("parse", fault) if fault else Finding()
+    return found
+
+
+def change_finding(job: Job, text: str) -> Finding:
+    """The checks of a change that need no parse: the descriptor's words and no others differ, something
+    of it does, and a negation stays where the descriptor has none."""
+    old, new = Counter(grammar.words(job.expression)), Counter(grammar.words(text))
+    mine = Counter(grammar.words(job.descriptor.text))
+    gone, added = old - new, new - old
+    lost = [w for w in gone - mine if w not in grammar.ARTICLES]
+    if not text.strip() or not added - Counter(grammar.ARTICLES):
+        return Finding("words", "it says nothing in the place of the descriptor")
+    if lost:
+        return Finding("words", f"it also drops {lost[0]!r}, which is not part of the descriptor")
+    if not [w for w in gone if w not in grammar.FUNCTION_WORDS - grammar.PREPOSITIONS]:
+        return Finding("words", f"all of the descriptor {job.descriptor.text!r} is still there")
+    if added.total() > max(MOST_NEW, mine.total() + 1):
+        return Finding("words", f"it adds {added.total()} words")
+    negations = [sum(words[w] for w in grammar.NEGATIONS) for words in (old, new)]
+    if negations[0] != negations[1] and not grammar.NEGATIONS & set(mine):
+        return Finding("polarity", "it sets or drops a negation that isn't part of the descriptor")
+    return Finding()
+
+
 def wrong_words(job: Job, text: str) -> str:
     """Why something other than exactly one descriptor was deleted; "" if it was."""
     old, new = Counter(grammar.words(job.expression)), Counter(grammar.words(text))

@@ -39,6 +39,11 @@ def llm(body: dict[str, Any]) -> str:
     """Lists every word but the last and deletes the descriptor: a rewriter with a rule."""
     text = body["messages"][1]["content"]
     expression = re.search(r"<expression>(.*?)</expression>", text, re.S).group(1)  # type: ignore[union-attr]
+    changing = re.search(r"<changing>(.*?)</changing>", text, re.S)
+    if changing is not None:
+        new = {"red": "blue", "young": "old"}.get(changing.group(1), "plain")
+        said = re.sub(rf"(?<!\w){re.escape(changing.group(1))}(?!\w)", new, expression, count=1)
+        return json.dumps({"changed": said})
     wanted = re.search(r"<descriptor>(.*?)</descriptor>", text, re.S)
     if wanted is None:
         words = expression.split()

@@ -7,7 +7,9 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from perturbations import Counterfactual, scenes
+from perturbations import Counterfactual, Descriptor, Extraction, LLMRewriter, scenes
+from perturbations.rewriters import Job
+from perturbations.verification import change_finding, verify_change
 from refadv_ablate.data.shapes import Shapes
 from refadv_ablate.errors import UserError
 from refadv_ablate.seeding import generator
@@ -107,3 +109,57 @@ def test_what_was_not_understood_is_left_alone_with_the_reason(e: Example) -> No
     (p,) = made(e)
     assert (p.status, p.example) == ("not_perturbable", e)
     assert p.reason
+
+
+# ── where nobody has drawn the scene ────────────────────────────────────────────────────────────
+
+
+def job(expression: str, descriptor: str, head: str) -> Job:
+    start = expression.index(descriptor)
+    found = Descriptor(descriptor, "llm", ((start, start + len(descriptor)),))
+    return Job(expression, Extraction(head, (found,)), found)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "text", "reason"),
+    [
+        ("in a red coat", "the tall man in a blue coat", ""),
+        ("tall", "the short man in a red coat", ""),
+        ("in a red coat", "the tall man in a red coat", "nothing in the place"),
+        ("in a red coat", "the tall man", "nothing in the place"),
+        ("in a red coat", "the tall woman in a blue coat", "'man'"),
+        ("in a red coat", "the short man in a blue coat", "'tall'"),
+        ("tall", "the tall old man in a red coat", "still there"),
+        ("tall", "the man who is not short in a red coat", "negation"),
+        ("tall", "the one and only very small happy man in a red coat", "adds"),
+        ("tall", "", "nothing in the place"),
+    ],
+)
+def test_a_change_must_touch_its_descriptor_and_nothing_else(descriptor: str, text: str, reason: str) -> None:
+    finding = change_finding(job("the tall man in a red coat", descriptor, "man"), text)
+    assert reason in finding.fault
+    assert bool(finding.fault) == bool(reason)
+
+
+def test_an_llm_changes_a_descriptor_and_what_it_makes_is_read_again(llm_url: str) -> None:
+    operator = Counterfactual(rewriter=LLMRewriter("m", llm_url))
+    data = [example(i).saying(text) for i, text in enumerate(("the red ball", "zebra", "the young elephant"))]
+    told = [parts[0] for parts in operator.perturb_parts((e, generator(0, e.id)) for e in [*data, DATA[0]])]
+    assert told[0].example.expression == "the blue ball"
+    assert (told[0].expectation, told[0].example.target) == ("directional", data[0].target)
+    assert told[0].trace["descriptor"] == "red"
+    assert told[1].status == "not_perturbable"
+    assert told[2].example.expression == "the old elephant"
+    assert told[3] == made(DATA[0])[0], "drawn scenes need no LLM"
+    assert operator.identity() != Counterfactual().identity()
+    assert Counterfactual().identity() == Counterfactual(pipeline="other").identity()
+
+
+def test_a_change_that_moves_another_descriptor_is_refused_when_read_again() -> None:
+    found = verify_change([job("the tall man", "tall", "man")], ["the man tower"], None)
+    assert found[0].fault
+
+
+def test_without_an_llm_the_reason_says_what_would_help() -> None:
+    (p,) = made(example(1))
+    assert "rewriter=openai" in p.reason
