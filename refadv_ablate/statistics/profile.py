@@ -68,6 +68,11 @@ def is_profile(comparisons: Sequence[Comparison]) -> bool:
     return any(s.expectation != "drop" for c in comparisons for s in c.scores)
 
 
+def asks_to_reject(c: Comparison) -> bool:
+    """Whether nothing matches in any of its questions: its Δ counts answers on the old place, no success."""
+    return bool(c.scores) and all(s.expectation == "reject" for s in c.scores)
+
+
 def _setting(c: Comparison) -> tuple[str, str, str]:
     return c.model, c.data, c.prompt
 

@@ -56,6 +56,11 @@ def test_the_first_score_that_was_measured_stands_for_an_expectation() -> None:
     assert profile.findings([replace(TURNED, model="other"), REPEAT])[0].floor is None
 
 
+def test_a_fall_is_not_told_of_questions_that_nothing_matches() -> None:
+    assert profile.asks_to_reject(NONE)
+    assert not profile.asks_to_reject(TURNED) and not profile.asks_to_reject(cell("bow"))
+
+
 def test_sentences_say_what_was_done_and_what_came_of_it() -> None:
     turned, same, gone = profile.findings([TURNED, NONE])
     assert (

@@ -13,6 +13,7 @@ from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.loading.study import Study
 from refadv_ablate.statistics import contrasts, slices
 from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, Quantity, Rank, Side
+from refadv_ablate.statistics.profile import asks_to_reject
 from refadv_ablate.types import ORIGINAL, Comparison
 
 KINDS = ("model", "data", "prompt", "operator", "variant", "slice")
@@ -92,7 +93,8 @@ def _groups(study: Study, kind: str, by: str, sides: _Sides) -> Iterator[tuple[s
     known = [
         (cell, comparison)
         for cell, comparison in study.pairs
-        if {ORIGINAL, comparison.operator} <= set(cell.arms) and not comparison.details.get("keeps_text")
+        if {ORIGINAL, comparison.operator} <= set(cell.arms)
+        and not (comparison.details.get("keeps_text") or asks_to_reject(comparison))
     ]
     if kind == "slice":
         for cell, comparison in known:
