@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import itertools
 import re
 import types
 import typing
@@ -18,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from refadv_ablate import hints
 from refadv_ablate.errors import UserError, nearest
 
 PACKAGE = Path(__file__).resolve().parent
@@ -117,8 +119,9 @@ def check(
     for override in parsed:
         if override.key_or_group in groups:
             _check_single(override)
-            for value in _values(override):
+            for value in values(override):
                 _check_option(override.key_or_group, value, folder)
+    _check_sizes(parsed)
     chosen = [o for o in parsed if not _is_plain_key(o, groups)]
     words = [o.input_line for o in chosen if not o.is_sweep_override()]
     swept = {o.key_or_group: _each(o) for o in chosen if o.is_sweep_override()}
@@ -177,7 +180,7 @@ def with_data(overrides: Sequence[str]) -> list[str]:
     if any(override.key_or_group in ("data", *RECIPES) for override in parsed):
         return list(overrides)
     named = [o for o in parsed if o.key_or_group == "model" and not o.is_delete()]
-    kinds = {_ships(name) for override in named for name in _values(override)}
+    kinds = {_ships(name) for override in named for name in values(override)}
     if len(kinds) > 1:
         raise UserError(
             f"some of these models ship in the box and are asked about drawn scenes, others about {PUBLIC}: "
@@ -246,7 +249,7 @@ def _each(override: Any) -> list[str]:
     return [str(value) for value in override.sweep_string_iterator()] or ["null"]
 
 
-def _values(override: Any) -> list[str]:
+def values(override: Any) -> list[str]:
     """Every option that an override of a group names: one, a list of several, or a sweep of either."""
     if override.is_delete():
         return []
@@ -271,7 +274,28 @@ def variants(group: str) -> dict[str, str]:
 def _check_option(group: str, value: str, folder: str = "conf") -> None:
     known = options(_group_in(group, folder)) | (variants(group) if folder == "conf" else {})
     if value not in known and value != "null":
-        raise UserError(f"there is no {group}={value}; {nearest(value, known)}")
+        places = (asset_dir(folder) / group, asset_dir("experiments") / group)
+        texts = dict.fromkeys(known, "")
+        for name, place in itertools.product(known, places):
+            if (place / f"{name}.yaml").is_file():
+                texts[name] = (place / f"{name}.yaml").read_text(encoding="utf-8")
+        raise UserError(f"there is no {group}={value}; {hints.option(group, value, texts)}")
+
+
+def _check_sizes(parsed: Sequence[Any]) -> None:
+    """Raises UserError for a size that a model family has not, before anything is asked of a hub."""
+    asked = [str(o.value()) for o in parsed if o.key_or_group == "model.size" and not o.is_sweep_override()]
+    named = {name for o in parsed if o.key_or_group == "model" for name in values(o)}
+    if len(asked) != 1 or any(o.key_or_group == "model.checkpoint" for o in parsed):
+        return
+    for name in named:
+        path = group_dir("model") / f"{name}.yaml"
+        known = hints.sizes(path.read_text(encoding="utf-8")) if path.is_file() else []
+        if known and asked[0] not in known:
+            raise UserError(
+                f"model={name} has no size {asked[0]}; sizes: {', '.join(known)}; "
+                "for another checkpoint give model.checkpoint=…"
+            )
 
 
 def _check_key(config: Any, dotted: str, option: str) -> None:

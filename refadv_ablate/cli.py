@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import shlex
 import signal
 import sys
@@ -22,6 +23,8 @@ from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 PROGRAM = "refadv-ablate"
 FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-run")
 INTERRUPTED = 130
+WIDE = 100
+"""Columns of a line of help."""
 DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """What a disk says that a person must mend."""
 
@@ -85,11 +88,15 @@ def _dispatch(words: list[str]) -> int:
         print(f"{PROGRAM} {__version__}")
         return 0
     command = rest.pop(0) if rest and "=" not in rest[0] and not rest[0].startswith(("~", "+")) else None
+    asked = bool({"-h", "--help"} & set(flags))
+    if asked and command in (*assets.GROUPS, *assets.RECIPES):
+        print(group_help(str(command)))
+        return 0
     if command is not None and command not in commands():
-        raise UserError(
-            f"there is no command {command!r}; {nearest(command, commands())}; or give key=value words to run"
-        )
-    if {"-h", "--help"} & set(flags):
+        owner = next((name for name in commands() if command in _actions(name)), "")
+        meant = f"did you mean `{owner} {command}`?" if owner else nearest(command, commands())
+        raise UserError(f"there is no command {command!r}; {meant}; or give key=value words to run")
+    if asked:
         print(help_text(command))
         return 0
     if command is not None:
@@ -131,14 +138,36 @@ def help_text(command: str | None = None) -> str:
         "commands:",
         *(f"  {name:<22} {about}" for name, about in commands().items()),
     ]
+    lines += ["", "what a run is made of (--help GROUP lists a group with a line on each option):"]
     for group in (*assets.GROUPS, *assets.RECIPES):
-        lines += [
-            "",
-            f"{group}=",
-            *(f"  {name:<22} {about}" for name, about in assets.options(group).items()),
-        ]
+        lines.append(_shortened(group, list(assets.options(group))))
     lines += ["", "other keys, with their defaults:", *_own_keys()]
     return "\n".join(lines)
+
+
+def _shortened(group: str, names: list[str]) -> str:
+    """A group and as many of its options as fit on a line."""
+    shown = [name for name in names if "/" not in name]
+    while len(text := f"  {group + '=':<22} {', '.join(shown)}") > WIDE:
+        shown.pop()
+    return text if len(shown) == len(names) else f"{text} … ({len(names)} in all)"
+
+
+def group_help(group: str) -> str:
+    """Every option of a config group, one line each."""
+    known = assets.options(group)
+    wide = max(map(len, known), default=0)
+    about = [f"  {name:<{wide}}  {line}" for name, line in known.items()]
+    return "\n".join([f"{group}= takes:", "", *about])
+
+
+def _actions(command: str) -> list[str]:
+    """The actions of a command that has several: its first key, with their names in its comment."""
+    path = assets.asset_dir("conf") / "command" / f"{command}.yaml"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    found = re.search(r"^action:.*\n(?:\s+#.*\n)*", text, re.MULTILINE)
+    comments = re.findall(r"#(.*)", found[0]) if found else []
+    return re.findall(r"(?:^|[;,]) ?(\w+):", "\n".join(comments), re.MULTILINE)
 
 
 def _own_keys() -> list[str]:
@@ -168,6 +197,9 @@ def _run_command(command: str, words: list[str]) -> int:
     for index, word in enumerate(words):
         key = word.split("=", 1)[0]
         if index == 0 and "=" not in word:
+            if word not in (known := _actions(command)):
+                does = f"it takes {', '.join(known)}" if known else "it takes key=value words"
+                raise UserError(f"{command} has no {word!r}; {does}; see `{command} --help`")
             overrides.append(f"command.action={word}")
         else:
             overrides.append(f"command.{word}" if key.split(".")[0] in own else word)
@@ -199,8 +231,12 @@ def _check(words: Sequence[str], multirun: bool) -> None:
         key = override.key_or_group
         if override.is_sweep_override() and not multirun:
             raise UserError(
-                f"{override.input_line} names several values; add -m to sweep, or write '{key}=[a,b]'"
-                " for several operators in one run"
+                f"{override.input_line} names several values; add -m to sweep"
+                + (
+                    f", or write '{key}=[{','.join(assets.values(override))}]' for all in one run"
+                    if key in assets.MERGED
+                    else ""
+                )
             )
         if key in ("hydra/launcher", "hydra/sweeper") and not multirun:
             raise UserError(f"{key} has no effect without -m; add -m, or leave it out")

@@ -245,7 +245,11 @@ class Annotations:
             if place.path.stat().st_size == 0:
                 return f"{path} is empty"
             columns = ", ".join(map(str, first_record(place.path))) if place.path.suffix in SUFFIXES else ""
-            has = f"; its records have: {columns}" if columns else ""
+            name = (
+                "; name its columns with data=jsonl data.forms.image=… data.forms.expression=… "
+                "data.forms.box=… (and data.forms.order=xywh for x, y, width, height)"
+            )
+            has = f"; its records have: {columns}{name}" if columns else ""
             return f"{path} has none of the forms that are known here ({', '.join(labels)}){has}"
         streams = [
             f"data.form={label} streams {form.id}"

@@ -142,7 +142,7 @@ class MlflowTracker:
         except UserError:
             raise
         except Exception as error:
-            cause = logged.censored(" ".join(str(error).split()))[:300]
+            cause = _cause(error)
             raise UserError(
                 f"MLflow at {self._shown()} can't be used ({cause}); "
                 "start or mend it, or log nothing with tracking=none"
@@ -431,7 +431,7 @@ class MlflowTracker:
         try:
             return work()
         except Exception as error:
-            cause = logged.censored(" ".join(str(error).split()))[:300]
+            cause = _cause(error)
             log.warning("MLflow: can't %s (%s); results are kept in the result folder", what, cause)
             return None
 
@@ -494,3 +494,9 @@ class MlflowTracker:
 
 def _note(comparison: Comparison) -> str:
     return logged.markdown([comparison], []) + "".join(f"\n- {text}" for text in comparison.warnings)
+
+
+def _cause(error: Exception) -> str:
+    """One line without the SQL that a database error carries."""
+    text = " ".join(str(error).split()).partition("[SQL")[0].strip()
+    return "its disk is full" if "disk is full" in text else logged.censored(text)[:300]
