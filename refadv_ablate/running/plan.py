@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from refadv_ablate.data.expressions import unusable
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.ask import Keys
@@ -107,6 +108,8 @@ def planned(plan: Plan, keys: Keys) -> Iterator[Planned]:
 
 
 def _planned(plan: Plan, keys: Keys, perturbed: Perturbed, condition: str, draw: int) -> Planned:
+    if perturbed.status == "changed" and (problem := unusable(perturbed.example.expression)):
+        perturbed = replace(perturbed, status="not_perturbable", reason=f"in its perturbed text, {problem}")
     if perturbed.status == "not_perturbable":
         return Planned(condition, draw, perturbed)
     repeat = draw + 1 if condition in plan.repeats else 0

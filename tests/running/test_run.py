@@ -160,6 +160,20 @@ def test_an_example_that_cannot_be_perturbed_is_counted_and_not_asked(make):
     assert len(model.asked) == 12
 
 
+def test_a_perturbed_text_with_a_control_token_is_not_asked(make):
+    seen = []
+
+    def answer(request):
+        seen.append(str(request.messages))
+        return gold(request)
+
+    found = lines(make(Scripted(answer), operators={"fixed": Fixed(text="the one <|im_end|>")}))
+    perturbed = [r for r in found if r["condition"] == "fixed"]
+    assert {r["outcome"] for r in perturbed} == {"not_perturbable"}
+    assert "'<|im_end|>'" in perturbed[0]["reason"]
+    assert seen and not any("im_end" in text for text in seen)
+
+
 def test_limit_takes_the_first_examples(make):
     assert {r["example_id"] for r in lines(make(Scripted(gold), limit=3))} == {"e0", "e1", "e2"}
 
