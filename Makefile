@@ -1,4 +1,4 @@
-# demo · test · check · bench · engines: the README and CI call these and nothing else.
+# demo · test · check · docs · bench · engines: the README and CI call these and nothing else.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,7 @@ EXTRAS := dev,curate,cluster,ray,postgres
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup demo test check bench engines clean
+.PHONY: setup demo test check docs bench engines clean
 
 setup: $(VENV)/.installed
 
@@ -30,6 +30,10 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documentation site, into site/; a link that leads nowhere fails it.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 bench: setup
 	$(BIN)/python -m benchmarks
 
@@ -39,4 +43,4 @@ engines: setup
 	$(BIN)/python -m benchmarks.engines
 
 clean:
-	rm -rf $(VENV) .venv-* results mlflow.db mlartifacts dist
+	rm -rf $(VENV) .venv-* results mlflow.db mlartifacts dist site

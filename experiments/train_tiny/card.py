@@ -85,6 +85,12 @@ FAMILIES = {
 }
 
 
+LICENCE = (
+    "## Licence\n\nApache-2.0, as the code: the weights were trained from scratch on scenes that the package "
+    "draws, without weights, images or texts of others.\n"
+)
+
+
 def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: int) -> str:
     """The model card; every measured number comes from the two files."""
     family = FAMILIES[name]
@@ -108,7 +114,7 @@ def card(name: str, evaluation: dict[str, Any], training: dict[str, Any], size: 
         "",
         *trained(family, training),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip("\n") + "\n\n" + LICENCE
 
 
 def accuracy(evaluation: dict[str, Any]) -> list[str]:

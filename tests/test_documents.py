@@ -1,0 +1,131 @@
+"""README and documents, followed word for word: commands as they are written, pages, links, the site."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refadv_ablate import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+BLOCK = re.compile(r"^```(\w*)( run)?\n(.*?)^```", re.M | re.S)
+PROGRAM = ["python", "-m", "refadv_ablate"]
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)]*)?\)")
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of each command of a shell block: continued lines joined, comments and variables left out."""
+    found = []
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+            words.pop(0)
+        if words:
+            found.append(words)
+    return found
+
+
+def written() -> list[tuple[str, list[str]]]:
+    """(page, words) of every call of the program in a shell block, those with placeholders left out."""
+    pages = [page for page in PAGES if page.name != "extending.md"]  # its own test writes its parts first
+    return [
+        (page.relative_to(ROOT).as_posix(), words[3:])
+        for page in pages
+        for language, _, body in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if language in ("bash", "sh", "")
+        for words in (commands(body) if "python -m refadv_ablate" in body else [])
+        if words[:3] == PROGRAM and not any(word in ("…", "COMMAND") for word in words)
+    ]
+
+
+def test_there_are_commands_to_test():
+    assert len(written()) > 25
+    assert {page for page, _ in written()} >= {"README.md", "docs/tutorials/reproduce.md"}
+
+
+@pytest.mark.parametrize(("page", "words"), written(), ids=lambda value: str(value)[:70])
+def test_every_command_is_one_that_the_program_takes(page, words, monkeypatch, capsys):
+    """Each key and option of it exists and composes; nothing is run."""
+    heard = []
+
+    def nothing(*told, **_more):
+        heard.append(told)
+        return 0
+
+    monkeypatch.setattr(cli, "_sweep", nothing)
+    if words[0] in cli.commands():
+        module = importlib.import_module(f"refadv_ablate.commands.{words[0]}")
+        monkeypatch.setattr(module, "run", nothing)
+    assert cli.main(words) == 0, f"{page}: {capsys.readouterr().err}"
+    assert heard or {"--help", "--version"} & set(words)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_runs_as_it_is_written(page, tmp_path, monkeypatch, capsys):
+    """Its blocks marked `run`, one after another in one folder; the others need weights or data."""
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for language, run, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if not run:
+            continue
+        ran += 1
+        if language == "python":
+            exec(compile(body, str(page), "exec"), {"__name__": "__main__"})
+            continue
+        for words in commands(body):
+            assert words[:3] == PROGRAM
+            monkeypatch.setattr(sys, "argv", ["refadv-ablate", *words[3:]])
+            assert cli.main(words[3:]) == 0, capsys.readouterr().err
+    assert ran
+    assert list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files_that_are_there(page):
+    for target, _ in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_site_builds_and_every_link_and_name_of_it_is_found(tmp_path):
+    pytest.importorskip("mkdocs", reason="the site's generator comes with the dev extra")
+    words = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "s"),
+    ]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reference = (tmp_path / "s" / "api" / "inference.html").read_text(encoding="utf-8")
+    assert "refadv_ablate.statistics.contrasts.contrast" in reference
+    assert "b − a with its 95% interval" in reference
+    tutorial = (tmp_path / "s" / "tutorials" / "own_data.html").read_text(encoding="utf-8")
+    assert "fonts.googleapis" not in tutorial
+
+
+def test_the_papers_that_go_with_a_release_agree_with_it():
+    import tomllib
+
+    import yaml
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["cff-version"] == "1.2.0" and cited["message"] and cited["authors"]
+    assert cited["version"] == project["version"] and cited["license"] == project["license"]
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")[:200]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {project['version']}" in changes and "## Unreleased" in changes
+    for card in (ROOT / "refadv_ablate" / "checkpoints").glob("*/README.md"):
+        assert re.search("licence.{0,200}Apache-2.0", card.read_text(encoding="utf-8"), re.I | re.S), card
