@@ -268,7 +268,8 @@ def test_images_that_arrive_make_another_set_where_missing_ones_were_left_out(tm
 
 def test_a_finished_cell_does_not_keep_its_numbers_when_images_arrive(tmp_path: Path) -> None:
     from refadv_ablate import assets
-    from refadv_ablate.running.parts import cells_of, parts_of
+    from refadv_ablate.running.cells import cells_of
+    from refadv_ablate.running.parts import parts_of
 
     drawn(tmp_path / "a.png", 1)
     path = a_set(tmp_path, ["a.png", "b.png"]).path

@@ -88,8 +88,9 @@ def test_every_control_is_built_from_its_yaml_and_answers_in_its_dialect_and_fra
 def test_every_control_is_part_of_the_selftest():
     from omegaconf import OmegaConf
 
-    expected = OmegaConf.load(assets.asset_dir("conf") / "command" / "selftest.yaml").expected
-    assert {name for name in expected if name.startswith("control/")} == set(OPTIONS)
+    command = OmegaConf.load(assets.asset_dir("conf") / "command" / "selftest.yaml")
+    named = {*command.expected, *(str(row.model) for row in command.understanding.controls)}
+    assert {name for name in named if name.startswith("control/")} == set(OPTIONS)
 
 
 def test_the_oracle_is_right_to_the_last_digit():
