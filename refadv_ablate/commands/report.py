@@ -188,6 +188,7 @@ def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterato
             gallery.Records(cell.records),
             image_of,
             title=" · ".join(filter(None, words)),
+            back="../../report.html",
             most=options.gallery,
             images=options.images,
         )

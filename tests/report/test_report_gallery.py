@@ -225,6 +225,9 @@ def test_filters_search_pages_and_keys_work(tmp_path, browser):
 def test_an_example_opens_large_and_the_arrows_go_on(tmp_path, browser):
     path = gallery.write(tmp_path / "g.html", pairs(30), images(30).get, title="t")
     page, wrong = opened(browser, path)
+    page.select_option("#sort", "data")
+    page.evaluate("document.activeElement.blur()")
+    page.wait_for_timeout(300)
     page.locator("body").press("ArrowRight")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
@@ -237,6 +240,33 @@ def test_an_example_opens_large_and_the_arrows_go_on(tmp_path, browser):
     page.keyboard.press("Escape")
     assert not page.evaluate("document.querySelector('dialog').open")
     assert page.evaluate("document.activeElement.textContent.includes('case00027')")
+    assert wrong == []
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_a_view_has_an_address_and_the_largest_drop_is_first(tmp_path, browser):
+    from playwright.sync_api import expect
+
+    both = pairs(40)
+    path = gallery.write(tmp_path / "g.html", both, images(40).get, title="t", back="../report.html")
+    page, wrong = opened(browser, path)
+    drops = [((a.iou or 0) - (b.iou or 0), a.example_id) for a, b in both]
+    assert max(drops)[1] in page.locator(".card").first.inner_text()
+    assert page.locator("header a").get_attribute("href") == "../report.html"
+    page.select_option("#nobox", "op")
+    lacking = sum(a.predicted is None or b.predicted is None for a, b in both)
+    expect(page.locator("#where")).to_contain_text(f"of {lacking}")
+    assert "nobox=op" in page.url
+    page.goto("about:blank")
+    page.goto(f"{path.as_uri()}#example=case00007&sort=data")
+    assert "case00007" in page.inner_text("dialog")
+    assert "example=case00007" in page.url
+    page.keyboard.press("Escape")
+    assert "example" not in page.url and "sort=data" in page.url
+    page.goto("about:blank")
+    page.goto(f"{path.as_uri()}#example=none&kind=rw,constructor&cond=%3Cb%3E")
+    expect(page.locator("#where")).to_contain_text("not among those on this page")
     assert wrong == []
     page.context.close()
 

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Literal
 
 from refadv_ablate.boxes import Box
+from refadv_ablate.errors import UserError
 from refadv_ablate.report.pages.thumbnails import Thumbnails
 from refadv_ablate.report.pages.words import changes, descriptors
+from refadv_ablate.statistics.formatting import points, with_interval
 from refadv_ablate.storage.jsonl import atomic, read_json, to_line
-from refadv_ablate.storage.records import read_records
-from refadv_ablate.types import ORIGINAL, Data, ImageRef, Json, Record
+from refadv_ablate.storage.records import load, read_records
+from refadv_ablate.types import ORIGINAL, Comparison, Data, ImageRef, Json, Record
 
 Pair = tuple[Record, Record]
 Flip = Literal["rw", "wr", "rr", "ww", "na"]
@@ -34,6 +36,14 @@ FLIPS: Mapping[Flip, str] = {
     "rr": "right in both",
     "na": "no answer to compare",
 }
+LANDED: Mapping[str, str] = {
+    "same category": "chose a distractor of its category",
+    "another object": "chose an object of another category",
+    "whole image": "took the whole image",
+    "loosely": "near the referent, below IoU 0.5",
+    "elsewhere": "on no object that is known",
+}
+"""What is said of a wrong box where the image's other objects are known; see parsing/landing.py."""
 LONGEST = 4000
 """Characters of an answer or a reasoning trace that the page holds."""
 
@@ -90,12 +100,14 @@ def write(
     *,
     title: str,
     subtitle: str = "",
+    back: str = "",
     arms: tuple[str, str] = ("original", "perturbed"),
     most: int | None = None,
     images: Literal["inline", "folder"] = "inline",
 ) -> Path:
     """Writes the page and, for images="folder", `<name>_images/` beside it.
 
+    `back` is the relative address of the report that the page belongs to.
     `most` limits the examples (see `choose`); the page says how many there were. An image that can't
     be had leaves an empty frame with the boxes. Pairs that can be iterated twice aren't all held.
     """
@@ -119,7 +131,7 @@ def write(
         "conditions": sorted({card["cond"] for card in cards}),
     }
     with atomic(path) as file:
-        for part in _page(title, subtitle, about, cards, thumbnails.sources):
+        for part in _page(title, (subtitle, back), about, cards, thumbnails.sources):
             file.write(part.encode("utf-8", "backslashreplace"))
     return path
 
@@ -143,7 +155,29 @@ def from_cell(
     wanted = {ids[place][0] for place in choose([kind for _, kind in ids], most)}
     refs = {example.id: example.image for example in data if example.id in wanted}
     title = " · ".join(_names(folder)) or folder.name
-    return write(folder / "gallery.html", pairs, refs.get, title=title, most=most, images=images)
+    page, about = folder / "gallery.html", _delta(folder)
+    return write(page, pairs, refs.get, title=title, subtitle=about, most=most, images=images)
+
+
+def _delta(folder: Path) -> str:
+    """What the cell found, where it has a result already."""
+    path = folder / "summary.json"
+    try:
+        return told(load(path)) if path.is_file() else ""
+    except UserError:  # a page of answers needs no summary
+        return ""
+
+
+def told(comparison: Comparison) -> str:
+    """Accuracies and Δ in a line."""
+    delta = comparison.deltas.get("acc50")
+    if delta is None or delta.delta.value is None:
+        return ""
+    before, after = (points(each.value or 0.0) for each in (delta.original, delta.perturbed))
+    change = with_interval(delta.delta, signed=True)
+    return (
+        f"Acc@0.5 {before} → {after}, Δ {change}, {comparison.paired:,} pairs on {comparison.images:,} images"
+    )
 
 
 def _names(folder: Path) -> list[str]:
@@ -186,6 +220,7 @@ def _answer(record: Record) -> dict[str, Json]:
         "text": _cut(record.text),
         "think": _cut(record.reasoning),
         "notes": list(record.notes),
+        "land": LANDED.get(record.landed, ""),
     }
 
 
@@ -210,7 +245,11 @@ def _size(original: Record, perturbed: Record) -> list[float]:
 
 
 def _page(
-    title: str, subtitle: str, about: Mapping[str, Json], cards: Sequence[Json], sources: Sequence[str]
+    title: str,
+    head_lines: tuple[str, str],
+    about: Mapping[str, Json],
+    cards: Sequence[Json],
+    sources: Sequence[str],
 ) -> Iterator[str]:
     script = static("gallery.js")
     policy = (
@@ -218,7 +257,10 @@ def _page(
         f"script-src '{script_hash(script)}'"
     )
     head, rest = static("gallery.html").split("@@DATA@@")
+    subtitle, back = head_lines
     below = f'<p class="soft">{html.escape(subtitle)}</p>' if subtitle else ""
+    if back:
+        below += f'<p><a href="{html.escape(back, quote=True)}">Back to the report</a></p>'
     for name, markup in (
         ("SUBTITLE", below),
         ("POLICY", html.escape(policy)),

@@ -39,6 +39,8 @@
       const [low, high] = n.split("-").map(Number);
       if (card.n === null || card.n < low || card.n > high) return false;
     }
+    const arms = $("nobox").value;
+    if (arms && ![...arms].some((arm) => card[arm].iou !== null && card[arm].box === null)) return false;
     if ($("neg").value && card.neg !== ($("neg").value === "1")) return false;
     const low = Number($("low").value || 0), high = $("high").value === "" ? 1 : Number($("high").value);
     if (low > 0 || high < 1) {
@@ -52,9 +54,38 @@
   const search = () => {
     found = cards.filter(matches);
     const sort = $("sort").value;
-    if (sort) found = [...found].sort((a, b) => (sort === "drop" ? drop(b) - drop(a) : drop(a) - drop(b)));
+    if (sort !== "data") found = [...found].sort((a, b) => (sort === "drop" ? drop(b) - drop(a) : drop(a) - drop(b)));
     page = 0; at = 0;
+    remember(null);
     show();
+  };
+
+  // ── the address: a view can be sent ───────────────────────────────────────────────────────────
+  const FIELDS = ["q", "cond", "n", "neg", "nobox", "arm", "low", "high", "sort"];
+  const plainly = {};
+  const remember = (example) => {
+    const params = new URLSearchParams();
+    for (const id of FIELDS) if ($(id).value !== plainly[id]) params.set(id, $(id).value);
+    if (kinds.size) params.set("kind", [...kinds].join(","));
+    if (example) { params.set("example", example.id); if (example.draw) params.set("draw", example.draw); }
+    const text = params.toString().replaceAll("+", "%20");
+    try { history.replaceState(null, "", text ? "#" + text : location.pathname + location.search); } catch { /* a page that is held in a frame has no address of its own */ }
+  };
+  const recall = () => {
+    const params = new URLSearchParams(location.hash.slice(1));
+    for (const id of FIELDS) {
+      const value = params.get(id) ?? plainly[id];
+      $(id).value = value;
+      if ($(id).value !== value) $(id).value = plainly[id];
+    }
+    kinds.clear();
+    for (const kind of (params.get("kind") ?? "").split(",")) if (kind in about.kinds) kinds.add(kind);
+    paint(); search();
+    if (!params.has("example")) return;
+    const draw = Number(params.get("draw") ?? 0);
+    const place = found.findIndex((card) => card.id === params.get("example") && card.draw === draw);
+    if (place >= 0) enlarge(place);
+    else $("where").textContent += " · that example is not among those on this page";
   };
 
   // ── a card ────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +104,7 @@
     if (source) {
       const image = make("img");
       image.loading = "lazy"; image.decoding = "async";
-      image.alt = plain(card.words[0]);
+      image.alt = plain(card.words[0]) + ": " + about.kinds[card.flip][0] + ", IoU " + fixed(card.o.iou) + ", then " + fixed(card.p.iou);
       image.src = source.textContent;
       node.append(image);
     } else node.append(make("span", "nothing", "no image here"));
@@ -119,6 +150,7 @@
     if (card.cat) facts.push(card.cat);
     if (card.status !== "changed" && !compared) facts.push("text " + card.status.replace("_", " "));
     for (const [who, answer] of [[FIRST, card.o], [SECOND, card.p]]) {
+      if (answer.land) facts.push(who + ": " + answer.land);
       if (answer.notes.length) facts.push(who + ": " + answer.notes.join(", "));
       if (answer.why) facts.push(who + ": " + answer.why);
     }
@@ -177,12 +209,13 @@
       button.type = "button"; button.addEventListener("click", action);
       bar.append(button);
     }
+    remember(card);
     inner.append(frame(card, "div"), body(card, true));
     dialog.replaceChildren(bar, inner);
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
   };
-  dialog.addEventListener("close", () => select(at, true));
+  dialog.addEventListener("close", () => { remember(null); select(at, true); });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 
   // ── controls ──────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +227,8 @@
   const here = {};
   for (const card of cards) here[card.flip] = (here[card.flip] ?? 0) + 1;
   for (const [kind, [name]] of Object.entries(about.kinds)) {
-    const button = make("button", "", `${name} ${number(here[kind] ?? 0)}`);
+    const all = about.kinds[kind][1], some = here[kind] ?? 0;
+    const button = make("button", "", `${name} ${number(some)}${some < all ? " of " + number(all) : ""}`);
     button.type = "button"; button.dataset.kind = kind; button.disabled = !here[kind];
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => toggle(kind));
@@ -234,5 +268,7 @@
     const card = event.target.closest && event.target.closest(".card");
     if (card) at = page * per() + [...$("grid").children].indexOf(card);
   });
-  show();
+  for (const id of FIELDS) plainly[id] = $(id).value;
+  recall();
+  window.addEventListener("hashchange", recall);
 })();
