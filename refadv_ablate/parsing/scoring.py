@@ -171,6 +171,8 @@ class Arm:
         self._counts: Counter[str] = Counter()
         self._engines: Counter[str] = Counter()
         self._cached: Columns | None = None
+        self.parted = False
+        """Whether examples are asked in labelled sub-conditions, of which each has as many as it has."""
         for record in records:
             self.add(record)
 
@@ -188,6 +190,7 @@ class Arm:
         self._example.append(_hash(record.example_id))
         self._image.append(_hash(record.image))
         self._draw.append(record.draw)
+        self.parted = self.parted or bool(record.part)
         self._outcome.append(OUTCOMES.index(record.outcome))
         self._iou.append(value)
         for name, number in _numbers(record):

@@ -92,9 +92,19 @@ def compare(
         parsed_only=_deltas(parsed, seed, n_boot, "parsed", tested),
         counts=counts,
         slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
-        details={**account(before, after, planned), **_engines(original, perturbed), **details},
+        details={
+            **account(before, after, planned, parted=perturbed.parted),
+            **_engines(original, perturbed),
+            **details,
+        },
     )
+    if perturbed.parted:  # sub-conditions are no draws of one thing: their spread is no noise
+        result = replace(result, deltas=_without_spread(result.deltas))
     return replace(result, warnings=warnings(result, perturbs))
+
+
+def _without_spread(deltas: Mapping[str, Delta]) -> dict[str, Delta]:
+    return {name: replace(delta, draw_sd=None) for name, delta in deltas.items()}
 
 
 def paired_values(

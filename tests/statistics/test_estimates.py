@@ -301,3 +301,21 @@ def test_intervals_hold_where_they_usually_fail():
     """A small part of `selftest`, which finds 94.2–97.7% on 2,000 experiments a case."""
     for found in hard_cases.measure(150, 3):
         assert found.coverage >= 0.89, found.name
+
+
+def test_sub_conditions_that_an_example_does_not_have_are_not_lacking():
+    """One example is asked in three ways, another in one, of a third nothing could be made."""
+    before = [record(example, hit=True, condition="original") for example in range(3)]
+    after = [
+        *(record(0, hit=hit, draw=i, part=f"keep:{i}") for i, hit in enumerate((True, False, False))),
+        record(1, hit=True, part="keep:0"),
+    ]
+    found = compare(before[:2], after)
+    assert (found.details["answers_planned"], found.details["answers"]) == (6, 6)
+    assert "worst_case" not in found.details
+    assert found.deltas["acc50"].draw_sd is None, "sub-conditions are no draws of the same thing"
+    refused = record(2, hit=False, status="not_perturbable", outcome="not_perturbable", predicted=None)
+    lacking = compare(before, [*after, refused])
+    assert (lacking.details["answers_planned"], lacking.details["answers"]) == (8, 7)
+    low, high = lacking.details["worst_case"]
+    assert (low, high) == pytest.approx(((1 / 3 + 1 + 0) / 3 - 1, (1 / 3 + 1 + 1) / 3 - 1))
