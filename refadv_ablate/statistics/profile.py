@@ -28,8 +28,10 @@ NAMES: Mapping[str, str] = {
     "rejects": "rejected",
     "false_rejects": "rejected wrongly",
     "prior": "on the old place",
+    "sufficiency": "gained by it alone",
+    "shapley": "mean gain in any order",
 }
-SIGNED = frozenset({"youden", "necessity", "delta", "excess"})
+SIGNED = frozenset({"youden", "necessity", "sufficiency", "shapley", "delta", "excess"})
 
 
 @dataclass(frozen=True, slots=True)
