@@ -327,6 +327,53 @@ def test_latex_compiles_whatever_names_hold(nasty, sweep, tmp_path):
     assert (tmp_path / "t.pdf").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_no_table_runs_out_of_the_text(sweep, tmp_path):
+    engine = shutil.which("pdflatex")
+    if engine is None:
+        pytest.skip("no pdflatex on this machine (Debian: texlive-latex-base, texlive-latex-recommended)")
+    cells = [
+        comparison(model=model, data="ref_adv_s", operator=operator)
+        for model in ("Qwen2.5-VL-72B-Instruct", "InternVL3-14B")
+        for operator in ("bow", "descriptor_deletion")
+    ]
+    found = [results.results(cells), results.metrics(cells)]
+    found += [t for name in ("table2", "table3", "table7") for t in paper.build(name, sweep, OPERATORS)]
+    body = "\n".join(formats.latex(table) + r"\clearpage" for table in found)
+    for layout, width in (("", "5.5in"), ("twocolumn", "6.875in")):  # ICLR's page, and CVPR's
+        head = rf"\documentclass[{layout}]{{article}}\usepackage[textwidth={width}]{{geometry}}"
+        text = rf"{head}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
+        (tmp_path / "t.tex").write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [engine, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-2000:]
+        wide = re.findall(r"Overfull \\hbox \(([\d.]+)pt too wide", done.stdout)
+        assert not [points for points in wide if float(points) > 1], wide
+
+
+def test_narrow_tables_stand_in_one_column_and_wide_ones_are_cut_between_groups():
+    narrow = Table("n", "N", ("Model",), (Column("a", "A"),), (Line(("m",), {"a": Fact("1")}),))
+    assert r"\begin{table}" in formats.latex(narrow)
+    wide = formats.latex(results.metrics([comparison()]))
+    assert r"\begin{table*}" in wide
+    assert wide.count(r"\begin{tabular}") > 1
+    assert wide.count("Model & Data & Perturbation") == wide.count(r"\begin{tabular}")
+    for metric in ("Acc@0.5", "Acc@0.75", "mAcc"):
+        assert wide.count(f"{{c}}{{{metric}}}") == 1, "a group of columns stays together"
+
+
+def test_scores_without_the_expression_are_not_ranked(sweep):
+    (table,) = paper.build("table2", sweep, OPERATORS)
+    assert not any(column.best for column in table.columns)
+
+
 def test_latex_holds_no_raw_special_outside_math_and_commands(nasty):
     text = formats.latex(nasty)
     assert "<script>" not in text

@@ -40,16 +40,39 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    r"""A booktabs table* environment, the interval below its value; any name compiles with pdflatex."""
-    groups = [(group, len(list(members))) for group, members in groupby(c.group for c in table.columns)]
+    r"""A booktabs environment, the interval below its value; any name compiles with pdflatex.
+
+    A narrow table stands in one column of a page. One that is wider than the text is cut into parts below
+    each other, each with the labels, so that nothing runs out of the page.
+    """
+    parts = list(_latex_parts(table))
+    narrow = len(parts) == 1 and _latex_width(parts[0]) <= COLUMN_PT
+    environment = "table" if narrow else "table*"
     notes = " ".join(escape(note) for note in table.notes)
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
-            r"\begin{table*}",
+            rf"\begin{{{environment}}}",
             r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
             rf"\caption{{{escape(_UNNUMBERED.sub('', table.title))}. {notes}}}",
             rf"\label{{tab:{table.name}}}",
+            "\n\n\\medskip\n".join(map(_tabular, parts)),
+            rf"\end{{{environment}}}",
+            "",
+        ]
+    )
+
+
+COLUMN_PT, TEXT_PT = 230.0, 390.0
+"""Points of a column of a two-column page, and of the text of a one-column page (ICLR: 5.5 inches)."""
+CHARACTER_PT, SMALL_PT, GAP_PT = 4.4, 3.4, 6.0
+"""Mean widths of a character of \\footnotesize and of \\tiny, and what stands between two columns."""
+
+
+def _tabular(table: Table) -> str:
+    groups = [(group, len(list(members))) for group, members in groupby(c.group for c in table.columns)]
+    return "\n".join(
+        [
             rf"\begin{{tabular}}{{@{{}}{'l' * _left(table)}{'r' * len(table.columns)}@{{}}}}",
             r"\toprule",
             *(_latex_groups(table, groups) if any(group for group, _ in groups) else ()),
@@ -58,10 +81,49 @@ def latex(table: Table) -> str:
             *_latex_lines(table),
             r"\bottomrule",
             r"\end{tabular}",
-            r"\end{table*}",
-            "",
         ]
     )
+
+
+def _latex_parts(table: Table) -> Iterator[Table]:
+    """The table in parts no wider than the text; columns of one group stay together where they can."""
+    labels = _latex_width(_part(table, ()))
+    taken: list[Column] = []
+    width = labels
+    for _, members in groupby(table.columns, key=lambda column: column.group):
+        group = list(members)
+        whole = sum(_column_width(table, column) for column in group)
+        blocks = [group] if labels + whole <= TEXT_PT else [[column] for column in group]
+        for block in blocks:
+            more = sum(_column_width(table, column) for column in block)
+            if taken and width + more > TEXT_PT:
+                yield _part(table, taken)
+                taken, width = [], labels
+            taken += block
+            width += more
+    if taken or not table.columns:
+        yield _part(table, taken)
+
+
+def _part(table: Table, columns: Sequence[Column]) -> Table:
+    return Table(table.name, table.title, table.label_titles, tuple(columns), table.lines, table.notes)
+
+
+def _latex_width(table: Table) -> float:
+    """About how wide it will be, in points."""
+    labels = zip(table.label_titles, *(line.labels for line in table.lines), strict=True)
+    first = sum(CHARACTER_PT * max(map(len, texts)) + GAP_PT for texts in labels)
+    return first + sum(_column_width(table, column) for column in table.columns)
+
+
+def _column_width(table: Table, column: Column) -> float:
+    width = CHARACTER_PT * len(column.title)
+    group = [c for c in table.columns if c.group == column.group]
+    width = max(width, CHARACTER_PT * len(column.group) / len(group)) if column.group else width
+    for value in filter(None, (line.values.get(column.key) for line in table.lines)):
+        below = max(len(value.interval()), len(value.published_text()))
+        width = max(width, CHARACTER_PT * len(value.shown()), SMALL_PT * below)
+    return width + GAP_PT
 
 
 def as_csv(table: Table) -> str:

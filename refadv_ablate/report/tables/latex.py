@@ -30,6 +30,7 @@ _SPECIALS = {
     "±": r"$\pm$",
     "·": r"$\cdot$",
     "…": r"\ldots{}",
+    "†": r"\dag{}",
     "✓": r"$\surd$",  # \checkmark needs amssymb
     "✗": r"$\times$",
     "“": "``",
