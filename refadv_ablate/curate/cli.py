@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any
 
 from refadv_ablate import __version__, assets
-from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.errors import UserError, nearest, printable
+from refadv_ablate.masking import censored, learn_words, mask_logs
 
 PROGRAM = "refadv_ablate.curate"
 FOLDER = "conf/curate"
@@ -37,6 +38,8 @@ STAGES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 something is left undone, 2 a mistake in the command, 130 stopped."""
     words = list(sys.argv[1:] if argv is None else argv)
+    learn_words(words)
+    mask_logs()
     if not words or {"-h", "--help"} & set(words):
         print(help_text())
         return 0
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _terminate)
         return run(words[0], words[1:])
     except UserError as error:
-        print(f"{PROGRAM}: {_in_own_words(str(error))}", file=sys.stderr)
+        print(f"{PROGRAM}: {printable(censored(_in_own_words(str(error))))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\n{PROGRAM}: stopped; what is done is kept, the same command goes on", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from refadv_ablate.errors import printable
 from refadv_ablate.statistics.contrasts import QUANTITIES
 from refadv_ablate.statistics.formatting import (
     UNREAD,
@@ -65,6 +67,7 @@ def console(
     change: str = "perturbed − original",
 ) -> RenderableType:
     """The end of a run: Acc@0.5 of both arms and Δ per cell, counts, warnings and failed cells below."""
+    comparisons = [_spelled(c) for c in comparisons]
     parts: list[RenderableType] = []
     for (model, data, prompt), group in groupby(comparisons, key=lambda c: (c.model, c.data, c.prompt)):
         cells = list(group)
@@ -77,6 +80,19 @@ def console(
     parts.extend(_warnings(comparisons))
     parts.extend(_failures(failures, len(comparisons)))
     return Group(*parts)
+
+
+def _spelled(c: Comparison) -> Comparison:
+    """The same, no name or warning of which can command a terminal."""
+    return replace(
+        c,
+        model=printable(c.model),
+        data=printable(c.data),
+        prompt=printable(c.prompt),
+        operator=printable(c.operator),
+        variant=printable(c.variant),
+        warnings=tuple(map(printable, c.warnings)),
+    )
 
 
 def _table(comparisons: Sequence[Comparison]) -> Table:
@@ -181,7 +197,7 @@ def accuracies(source: Wide) -> RenderableType:
         table.add_column(head, justify="right", no_wrap=True)
     for line in source.lines:
         values = [line.values.get(column.key) for column in source.columns]
-        table.add_row(*map(Text, line.labels), *map(_beside, values))
+        table.add_row(*map(Text, map(printable, line.labels)), *map(_beside, values))
     if any(line.has_published for line in source.lines):
         return Group(table, Text("below: published, ✓ within our 95% interval, ✗ outside it", style="dim"))
     return Group(table, Text(UNNAMED, style="dim"))
@@ -197,7 +213,7 @@ def contrast_lines(family: Family) -> RenderableType:
         for c in group:
             sides = (_value(c.first), _value(c.second), with_interval(c.difference, signed=True))
             n = f"{c.first.n:,}" if c.paired else f"{c.first.n:,} / {c.second.n:,}"
-            table.add_row(f"{c.b} − {c.a}", *sides, p_value(c.p_holm), n)
+            table.add_row(Text(printable(f"{c.b} − {c.a}")), *sides, p_value(c.p_holm), n)
         parts.append(table)
     how = "paired by example" if family.contrasts[0].paired else "on other examples, so not paired"
     note = f"In points; {how}; clustered by image; p Holm-adjusted over the contrasts of one quantity."

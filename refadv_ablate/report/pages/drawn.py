@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from refadv_ablate.boxes import Box
+from refadv_ablate.errors import printable
 from refadv_ablate.report.pages.words import Segment
 
 Boxes = Sequence[tuple[Box | None, str, str]]
@@ -54,4 +55,4 @@ def marked(segments: Sequence[Segment]) -> str:
 
 def escaped(text: str) -> str:
     """For element content and for quoted attributes."""
-    return html.escape(text, quote=True)
+    return html.escape(printable(text), quote=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from refadv_ablate.boxes import Box
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import UserError, printable
 from refadv_ablate.report.pages.thumbnails import Thumbnails
 from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.statistics.formatting import points, with_interval
@@ -192,7 +192,7 @@ def _names(folder: Path) -> list[str]:
 def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, Json]:
     """What the page's script shows of a pair; keys are short because there are thousands."""
     before, after = changes(original.expression, perturbed.expression)
-    return {
+    card: dict[str, Json] = {
         "id": original.example_id,
         "img": image,
         "size": _size(original, perturbed),
@@ -208,6 +208,18 @@ def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, J
         "neg": original.negation,
         "cat": original.category,
     }
+    return {key: _spelled(value) for key, value in card.items()}
+
+
+def _spelled(value: Json) -> Json:
+    """The same with control characters written out in every text."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple):
+        return [_spelled(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _spelled(item) for key, item in value.items()}
+    return value
 
 
 def _answer(record: Record) -> dict[str, Json]:
@@ -265,7 +277,7 @@ def _page(
         ("SUBTITLE", below),
         ("POLICY", html.escape(policy)),
         ("STYLE", static("page.css") + static("gallery.css")),
-        ("TITLE", html.escape(title)),  # last: a title may contain the other marks
+        ("TITLE", html.escape(printable(title))),  # last: a title may contain the other marks
     ):
         head = head.replace(f"@@{name}@@", markup)
     yield head

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from refadv_ablate.errors import printable
 from refadv_ablate.report.pages.gallery import static
 
 
@@ -15,6 +16,6 @@ def page_of(title: str, body: str, more_style: str = "") -> str:
         '<meta name=viewport content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>{html.escape(title, quote=True)}</title><style>{style}</style></head>\n"
+        f"<title>{html.escape(printable(title), quote=True)}</title><style>{style}</style></head>\n"
         f"<body><main>{body}</main></body></html>\n"
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from refadv_ablate.errors import printable
 from refadv_ablate.report.figures.inline_svg import inline
 from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.report.pages.in_short import Sentence, in_short
@@ -155,7 +156,7 @@ def _section(title: str, body: str) -> str:
 
 
 def _e(text: str) -> str:
-    return html.escape(text, quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 # ── Markdown ────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from refadv_ablate.errors import printable
 from refadv_ablate.report.tables.latex import escape
 from refadv_ablate.report.tables.table import Column, Fact, Line, Table, Value
 from refadv_ablate.types import Json
@@ -120,7 +121,8 @@ def _column_width(table: Table, column: Column) -> float:
     width = CHARACTER_PT * len(column.title)
     group = [c for c in table.columns if c.group == column.group]
     width = max(width, CHARACTER_PT * len(column.group) / len(group)) if column.group else width
-    for value in filter(None, (line.values.get(column.key) for line in table.lines)):
+    values = [line.values[column.key] for line in table.lines if column.key in line.values]
+    for value in values:
         below = max(len(value.interval()), len(value.published_text()))
         width = max(width, CHARACTER_PT * len(value.shown()), SMALL_PT * below)
     return width + GAP_PT
@@ -313,7 +315,7 @@ def _repeated(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _e(text: str) -> str:
-    return html.escape(text, quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def _quoted(text: str) -> str:
