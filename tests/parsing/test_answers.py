@@ -148,6 +148,7 @@ def test_a_list_is_scanned_once_for_each_sign():
         return count
 
     for unit in UNITS:
+        calls(unit)  # what is made once, such as a pattern, is made here
         assert calls(unit * 600) <= 2.2 * calls(unit * 300) + 400, unit
 
 
