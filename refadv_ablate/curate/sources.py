@@ -62,7 +62,7 @@ class Coco:
 
     def pictures(self, out: Path) -> Iterator[Picture]:
         """Crowd regions (iscrowd = 1) are marked as such."""
-        for annotated in load_instances(self.instances).by_image.values():
+        for annotated in load_instances([self.instances]).by_image.values():
             found = tuple(
                 Instance(one.candidate.category or "object", one.candidate.box, one.crowd)
                 for one in annotated.instances

@@ -17,7 +17,7 @@ from refadv_ablate.data.forms.hub import Hub
 from refadv_ablate.data.forms.instances import load_instances
 from refadv_ablate.data.forms.rows import KINDS, Form, Place, Row
 from refadv_ablate.data.images import PIXEL_LIMIT
-from refadv_ablate.data.naming import UNKNOWN, Names, full_name, names_of
+from refadv_ablate.data.naming import UNKNOWN, Names, full_name, last, names_of
 from refadv_ablate.data.opening import ImageFolders, image_roots
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.types import Example, Json, NoTarget
@@ -50,7 +50,7 @@ class Annotations:
     form: str = "auto"
     image_root: str | None = None
     images: Literal["files", "absent"] = "files"
-    instances: str | None = None
+    instances: str | list[str] | None = None
     exclude: Sequence[str] = ()
     follow_links: bool = False
     pixel_limit: int = PIXEL_LIMIT
@@ -163,7 +163,8 @@ class Annotations:
             "exclude": sorted(self.exclude),
         }
         if self.instances:
-            stated["instances"] = digest(Path(self.instances).expanduser())
+            files = [digest(path) for path in self._instance_files()]
+            stated["instances"] = files[0] if len(files) == 1 else files
         if self.negation == "rule":
             stated["negation"] = "rule"
         if self.grid == "shown":
@@ -192,8 +193,18 @@ class Annotations:
         folders = (
             None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links, names, self._notes)
         )
-        index = load_instances(Path(self.instances).expanduser()) if self.instances else None
+        index = load_instances(self._instance_files(), self._stems(form)) if self.instances else None
         return Examiner(form.boxes, folders, why, index, decode, names, self.grid, self._notes)
+
+    def _instance_files(self) -> list[Path]:
+        given = [self.instances] if isinstance(self.instances, str) else list(self.instances or ())
+        return [Path(path).expanduser() for path in given]
+
+    def _stems(self, form: Form) -> frozenset[str] | None:
+        """Names of the set's images without folder and suffix; None where a hub's rows would be streamed."""
+        if isinstance(form, Hub) or not any(path.suffix == ".csv" for path in self._instance_files()):
+            return None
+        return frozenset(last(full).partition(".")[0] for full in _full_names(form.rows(self.place)))
 
     def _names(self, form: Form) -> Names:
         """What the image names of the whole set say; a hub's rows are not streamed twice for it."""

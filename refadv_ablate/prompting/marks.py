@@ -15,7 +15,7 @@ from refadv_ablate.boxes import Box, Size
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont
 
-VERSION = 1
+VERSION = 2
 """Raised when the drawing changes, since answers to other marks are other answers."""
 
 Rect = tuple[int, int, int, int]
@@ -102,7 +102,29 @@ def _plate_size(
 def _place(plate: Size, rect: Rect, rects: Sequence[Rect], taken: Sequence[Rect], size: Size) -> Rect:
     """Where a plate hides least: beside its box, else at a corner within, clear of the other plates."""
     spots = [_kept(spot, plate, size) for spot in _spots(plate, rect)]
-    return min(enumerate(spots), key=lambda pair: (*_cost(pair[1], rect, rects, taken), pair[0]))[1]
+    best = min(enumerate(spots), key=lambda pair: (*_cost(pair[1], rect, rects, taken), pair[0]))[1]
+    if any(_overlap(best, other) for other in taken):  # as where boxes nest: all corners are taken
+        return _free(plate, rect, rects, taken, size) or best
+    return best
+
+
+def _free(plate: Size, rect: Rect, rects: Sequence[Rect], taken: Sequence[Rect], size: Size) -> Rect | None:
+    """A place in the image that no plate has, near the box and hiding little; None where there is none."""
+    (w, h), (width, height) = plate, size
+    places = [
+        (x, y, x + w, y + h)
+        for y in range(0, max(1, height - h + 1), max(1, h // 2))
+        for x in range(0, max(1, width - w + 1), max(1, w // 2))
+    ]
+    free = [place for place in places if not any(_overlap(place, other) for other in taken)]
+
+    def cost(place: Rect) -> tuple[float, float]:
+        away = max(rect[0] - place[2], place[0] - rect[2], rect[1] - place[3], place[1] - rect[3], 0)
+        near = min(abs(place[i] - rect[j]) for i, j in ((0, 0), (2, 2), (1, 1), (3, 3)))
+        hidden = max((_overlap(place, other) / max(1, _area(other)) for other in rects), default=0.0)
+        return away + near + 400 * max(0.0, hidden - 0.25), place[1] * width + place[0]
+
+    return min(free, key=cost, default=None)
 
 
 def _spots(plate: Size, rect: Rect) -> list[tuple[int, int]]:

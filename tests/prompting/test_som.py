@@ -305,3 +305,18 @@ def tiny_sam(folder) -> str:
     )  # fmt: skip
     transformers.SamProcessor(processor).save_pretrained(folder)
     return str(folder)
+
+
+@pytest.mark.parametrize("size", [(640, 480), (1024, 768)])
+def test_plates_of_nested_boxes_do_not_cover_each_other(size, monkeypatch):
+    """20 boxes within each other leave no corner free."""
+    from refadv_ablate.prompting import marks
+
+    placed = []
+    monkeypatch.setattr(marks, "_plate", lambda _draw, plate, *_rest: placed.append(plate))
+    nested = [Box(20 + 8 * i, 20 + 8 * i, size[0] - 20 - 8 * i, size[1] - 20 - 8 * i) for i in range(20)]
+    draw_marks(Image.new("RGB", size), nested)
+    pairs = [(a, b) for i, a in enumerate(placed) for b in placed[i + 1 :]]
+    assert len(placed) == 20
+    assert sum(marks._overlap(a, b) > 0 for a, b in pairs) == 0
+    assert all(p[0] >= 0 and p[2] <= size[0] and p[1] >= 0 and p[3] <= size[1] for p in placed)

@@ -14,6 +14,7 @@ from typing import Any
 
 from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.data.conventions import numbers
+from refadv_ablate.data.forms import openimages
 from refadv_ablate.data.forms.files import read_json
 from refadv_ablate.data.forms.rows import size_of
 from refadv_ablate.data.naming import Names, coco_name, ends_with, full_name, last
@@ -40,6 +41,21 @@ class Annotated:
     name: str
     size: Size | None
     instances: tuple[Instance, ...]
+    fractions: bool = False
+    """Whether boxes are fractions of an image whose size the file doesn't tell."""
+
+    def on(self, size: Size | None) -> Annotated | None:
+        """With boxes in pixels of an image of this (width, height); None where it is needed and unknown."""
+        if not self.fractions:
+            return self
+        if size is None:
+            return None
+        width, height = size
+
+        def pixels(box: Box) -> Box:
+            return Box(box.x1 * width, box.y1 * height, box.x2 * width, box.y2 * height)
+
+        return replace(self.mapped(pixels), size=size, fractions=False)
 
     def by_id(self, ann_id: int) -> Instance | None:
         """The instance of this annotation id."""
@@ -93,6 +109,7 @@ class InstanceIndex:
         found = fitting[0] if len(fitting) == 1 else None
         if found is not None and found.size and size and found.size != size:
             found = None
+        found = found.on(size) if found is not None else None
         return found, bool(group) and found is None
 
     def _agree(self, full: str, name: str, names: Names) -> bool:
@@ -101,19 +118,39 @@ class InstanceIndex:
         return ends_with(name, full) or (coco_name(full) and last(full) not in names.shared)
 
 
-def load_instances(path: Path) -> InstanceIndex:
-    """COCO-shaped instances (images, annotations, categories) or GQA scene graphs. Raises UserError."""
+def load_instances(paths: Sequence[Path], wanted: frozenset[str] | None = None) -> InstanceIndex:
+    """COCO-shaped instances (images, annotations, categories), GQA scene graphs or OpenImages box CSVs.
+
+    wanted: names of images without suffix; of a CSV only theirs are kept, of all images for None. Several
+    files are one index, as for a set that holds images of COCO and of OpenImages. Raises UserError.
+    """
+    parts = [_stamped(path, wanted if path.suffix == ".csv" else None) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
+    by_image: dict[int | str, Annotated] = {}
+    by_base: dict[str, list[Annotated]] = {}
+    for part in parts:
+        by_image |= part.by_image
+        for base, group in part.by_base.items():
+            by_base.setdefault(base, []).extend(group)
+    names = ", ".join(path.name for path in paths)
+    return InstanceIndex(Path(names), by_image, by_base, frozenset().union(*(p.without_area for p in parts)))
+
+
+def _stamped(path: Path, wanted: frozenset[str] | None) -> InstanceIndex:
     try:
         status = path.stat()
     except OSError as error:
         raise UserError(
             f"{path} is not there ({error.strerror}); set data.instances to the instance annotations"
         ) from error
-    return _load(path, status.st_mtime_ns, status.st_size)
+    return _load(path, status.st_mtime_ns, status.st_size, wanted)
 
 
-@lru_cache(maxsize=2)  # a hundred megabytes of JSON, asked for again with each iteration
-def _load(path: Path, _time: int, _length: int) -> InstanceIndex:
+@lru_cache(maxsize=4)  # a hundred megabytes of JSON, asked for again with each iteration
+def _load(path: Path, _time: int, _length: int, wanted: frozenset[str] | None) -> InstanceIndex:
+    if path.suffix == ".csv":
+        return _indexed(path, _openimages(path, wanted), frozenset())
     content = read_json(path)
     try:
         if isinstance(content, dict) and "annotations" in content:
@@ -125,6 +162,21 @@ def _load(path: Path, _time: int, _length: int) -> InstanceIndex:
             f"{path} holds no instance annotations (COCO: images, annotations, categories; or GQA scene "
             f"graphs): {type(error).__name__} {error}"
         ) from error
+    return _indexed(path, images, without_area)
+
+
+def _openimages(path: Path, wanted: frozenset[str] | None) -> dict[int | str, Annotated]:
+    """Images are <id>.jpg; an annotation has no id of its own, so it has its place in the file."""
+    grouped: dict[str, list[Instance]] = {}
+    for number, (image, category, box, group) in enumerate(openimages.rows(path, wanted)):
+        grouped.setdefault(image, []).append(Instance(number, Candidate(box, category), group))
+    return {
+        image: Annotated(f"{image}.jpg", None, tuple(found), fractions=True)
+        for image, found in grouped.items()
+    }
+
+
+def _indexed(path: Path, images: dict[int | str, Annotated], without_area: frozenset[int]) -> InstanceIndex:
     by_base: dict[str, list[Annotated]] = {}
     for image in images.values():
         by_base.setdefault(last(full_name(image.name)), []).append(image)

@@ -64,7 +64,7 @@ class ReferFiles:
         splits = {str(ref.get("split")) for ref in refs}
         if place.split not in splits:
             raise UserError(f"{refs_path} has no split {place.split!r}; {nearest(place.split, splits)}")
-        index = load_instances(instances_path)
+        index = load_instances([instances_path])
         for ref in refs:
             if ref.get("split") == place.split:
                 where = f"{refs_path.name}, ref {ref.get('ref_id')}"
