@@ -89,6 +89,8 @@ def verdict(setting: Setting, chunk: Chunk) -> Verdict:
         return _after_comma(setting, chunk)
     if chunk.kind == "contrast":
         return NEW
+    if chunk.end - chunk.start > 1 and all(w.kind == "place" for w in setting.words[chunk.start : chunk.end]):
+        return NEW  # "with carrots bottom left"
     if (inside := _inside_with(setting, chunk)) is not None:
         return inside
     by_kind = {"prep": _prep, "verb": _verb, "relative": _relative, "grade": _grade}
@@ -163,6 +165,9 @@ def _joined(setting: Setting, chunk: Chunk) -> Verdict:
         return Verdict(False, sure=False)
     if denied and not chunk.negated and chunk.joint == "and" and setting.unit[0].kind == chunk.kind:
         return Verdict(False, sure=False)
+    having = {"with", "without"}
+    if setting.words[chunk.key].low in having and setting.words[setting.unit[0].key].low not in having:
+        return NEW if not setting.rival else Verdict(False, sure=False)  # "built in 1910 and without a sign"
     if chunk.kind == "prep" and setting.last.kind == "prep" and len(setting.unit) > 1:
         return Verdict(True, sure=False)  # "a time after 12 and before 6"
     verbs = sum(c.kind == "verb" for c in setting.unit)
@@ -223,7 +228,7 @@ def _inside_with(setting: Setting, chunk: Chunk) -> Verdict | None:
             doubt = not body and setting.last is not opened[-1]
             return Verdict(True, sure=not doubt)
         return _by_vote(setting, chunk)
-    if chunk.kind == "prep" and chunk.noun is None and key.low in {"on", "off", "up", "down"}:
+    if chunk.kind == "prep" and chunk.noun is None and key.low in {"on", "off", "up", "down", "inside"}:
         return JOIN
     if chunk.kind == "prep" and chunk.negated and key.low not in {"with", "without"} and body:
         return JOIN
@@ -245,6 +250,11 @@ def _compares(words: Sequence[Word], chunk: Chunk) -> bool:
 def _prep(setting: Setting, chunk: Chunk) -> Verdict:
     words, key = setting.words, setting.words[chunk.key].low
     told = None if chunk.noun is None else words[chunk.noun].low
+    garbed = told in lx.COLORS | lx.WORN or (key != "in" and told in lx.BODY)
+    dressed = key in {"with", "without", "in"} and garbed
+    posed = setting.last.kind == "verb" and setting.words[setting.last.key].low in lx.ALONE_VERBS
+    if dressed and posed and setting.noun is None and setting.animate and setting.last.whole:
+        return NEW  # "sitting without glasses", "squatting in white"
     if setting.noun is None:  # a verb or adjective without a noun of its own yet
         return JOIN if setting.last.kind in {"verb", "relative", "finite", "prep"} else NEW
     if any(w.low in {"it", "them"} for w in words[chunk.key : chunk.end]):
@@ -334,7 +344,9 @@ def _verb(setting: Setting, chunk: Chunk) -> Verdict:
 
 def _relative(setting: Setting, chunk: Chunk) -> Verdict:
     word = setting.words[chunk.key].low
-    if setting.noun is None or setting.named(frozenset({"it", "them"})):
+    if setting.named(frozenset({"it", "them"})):
+        return Verdict(False, sure=False)  # "a string tied to it that is not blue"
+    if setting.noun is None:
         return NEW
     named = {w.low for w in setting.words[chunk.key : chunk.end]}
     if word == "whose" and setting.animate and named & lx.BODY and not setting.rival:

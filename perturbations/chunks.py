@@ -213,6 +213,8 @@ def _preposition(words: Sequence[Word], k: int) -> Core:
         end += 1
     if end < len(words) and words[end].kind == "rel":
         return _relative(words, end)
+    if words[k].low in {"inside", "outside"} and end < len(words) and words[end].low in lx.COMPARATIVES:
+        return "prep", k + 1, None, True  # "with liquid inside farthest from the camera"
     phrase = noun_phrase(words, end) if end < len(words) else None
     if phrase is not None:
         return "prep", phrase.end, phrase.noun, True

@@ -32,6 +32,8 @@ def describe(text: str, words: Sequence[Word]) -> Extraction:
 
 def _described(text: str, words: Sequence[Word]) -> Extraction:
     start, found = _leading_contrast(text, words)
+    if len(words) > start + 1 and words[start].low == "half" and words[start + 1].kind == "det":
+        start += 1  # "half a person on the right"
     loose = start >= len(words) or words[start].kind not in {"det", "poss"}
     phrase = noun_phrase(words, start, loose)
     if phrase is None:
@@ -45,6 +47,8 @@ def _described(text: str, words: Sequence[Word]) -> Extraction:
     found = _counted(text, found)
     if not found and not headless:
         found = _compound(text, words, phrase)
+    if not found and phrase.end < end:  # "bowl of soup"
+        found = [_made(text, words, (phrase.end, end), [(phrase.end, end)], "attribute")]
     found.sort(key=lambda d: d.spans)
     reason = "" if found else "no descriptor beside the head noun"
     return Extraction("" if headless else words[noun].text, tuple(found), reason)
@@ -84,7 +88,9 @@ def _before(text: str, words: Sequence[Word], phrase: Phrase) -> list[Descriptor
         else:
             while start > phrase.first and words[start - 1].kind in {"comma", "cc"}:
                 start -= 1
-        found.append(replace(_made(text, words, (m.start, m.end), [(start, end)], m.kind), doubt=m.doubt))
+        choice = any(phrase.first <= k < phrase.noun and words[k].low == "or" for k in (m.start - 1, m.end))
+        made = _made(text, words, (m.start, m.end), [(start, end)], m.kind)
+        found.append(replace(made, doubt=2 if choice else m.doubt))
     return found
 
 
@@ -114,7 +120,8 @@ def _unit(text: str, words: Sequence[Word], all_units: Sequence[Unit], k: int) -
         cut_start, cut_end = (start if not first.comma else cut_start), _own(words, follows)
     elif follows is not None and follows.comma and k == 0 and not follows.negated and follows.kind != "noun":
         cut_end = _own(words, follows)
-    doubt = max(unit.doubt, 2 if _leaves_contrast(words, follows) else 0)
+    loses = _leaves_contrast(words, follows) or (follows is not None and follows.kind == "clause")
+    doubt = max(unit.doubt, 2 if loses else 0)
     made = _made(text, words, (start, end), [(cut_start, cut_end)], _kind(words, unit.chunks))
     return [replace(made, doubt=doubt, votes=tuple(unit.votes))]
 

@@ -28,6 +28,7 @@ PREPOSITIONS = _set(
 DEGREES = _set("more most less least very slightly fairly rather")
 FUNCTION_WORDS = ARTICLES | CONJUNCTIONS | RELATIVES | COPULAS | PREPOSITIONS
 
+_COUNT = re.compile(r"\d+(?:st|nd|rd|th)?|first|second|third|fourth|fifth|last|half|one|two|three")
 _WORD = re.compile(r"[^\W_]+(?:['’\-.][^\W_]+)*", re.UNICODE)
 _VOWEL_SOUND = re.compile(r"(?:[aeiou]|hour|honest|heir|[fhlmnrsx](?=[-.]|\b(?!\w)))", re.I)
 _CONSONANT_SOUND = re.compile(r"(?:uni(?!n|m|d)|use|usu|uten|ufo|one\b|once|eu|u(?=[-.]))", re.I)
@@ -59,6 +60,8 @@ def fault(original: str, text: str, head: str = "") -> str:
         return "the text is unchanged"
     if set(new) <= FUNCTION_WORDS | NEGATIONS:
         return "no content word is left"
+    if len(new) == 1 and _COUNT.fullmatch(new[0]):
+        return "only a number is left"
     if head and not set(words(head)) <= set(new):
         return f"the head noun {head!r} is gone"
     return _word_fault(old, new) or _mark_fault(original, text)

@@ -18,7 +18,7 @@ SHORT_FORMS = {
     "holdin": "holding", "sittin": "sitting", "standin": "standing", "facin": "facing",
     "nxt": "next", "clsest": "closest", "btwn": "between", "ppl": "people", "dude": "man", "chick": "woman",
     "gal": "woman", "bro": "man", "umpire": "man", "ump": "man", "batter": "man", "catcher": "man",
-    "sitted": "seated",
+    "sitted": "seated", "rite": "right", "frnt": "front", "jckt": "jacket",
 }  # fmt: skip
 """How a short or odd form is read; the text itself keeps it."""
 
@@ -170,7 +170,7 @@ NEVER_ALONE = _set(
 
 COMPOUND_ENDS = _set(
     "haired colored coloured clothed skinned shirted faced eyed sized shaped uniformed looking facing "
-    "eaten handed "
+    "eaten handed shaven "
     "legged sleeved toned filled haired-looking style type"
 )
 """What makes one attribute with the word before it ("blonde haired", "front facing")."""

@@ -74,8 +74,12 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
         return _before_noun(words, k, first)
     if kind == "poss":
         return "owner"
+    if kind == "ing" and word.low in lx.TRANSITIVE | lx.ALONE_VERBS:
+        return "stop"  # "man holding hand puppets", "batter in red helmet swinging"
     if kind == "ing" and word.tag.startswith("N") and words[noun].low not in lx.ANIMATES:
         return "noun"  # "a soft head covering"
+    if kind == "place" and k + 1 < len(words) and words[k + 1].low in {"left", "right"}:
+        return "stop"  # "bowl with carrots bottom left"
     after_person = loose and words[noun].low in lx.ANIMATES
     if kind == "noun" or (kind == "num" and k + 1 == len(words)):
         return "stop" if after_person and word.low in lx.WORN | lx.BODY | lx.PLACE_NOUNS else "noun"
@@ -105,8 +109,12 @@ _PLACES = frozenset(
 
 def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
     word, kind = words[k], words[k].kind
+    if word.low in {"adult", "human", "male", "female"} and _named_later(words, k):
+        return "on"  # "adult formal party dress"
     if kind in {"noun", "pron"}:
         return "noun"
+    if kind == "adj" and word.low in _FARTHER and k > first and words[k - 1].low == "top":
+        return "stop"  # "in black top farther back"
     if kind == "poss":
         return "owner"
     if kind in {"adj", "num"}:
@@ -138,6 +146,15 @@ def _before_noun(words: Sequence[Word], k: int, first: int) -> str:
     if kind == "prep" and word.low in {"inside", "outside"} and k > 0 and words[k - 1].kind in {"det", "adj"}:
         return "noun"  # "with a red inside"
     return "stop"
+
+
+_FARTHER = frozenset({"farther", "further", "closer", "nearer", "farthest", "furthest", "closest"})
+
+
+def _named_later(words: Sequence[Word], k: int) -> bool:
+    """Whether adjectives and then a noun follow without a break."""
+    after = words[k + 1 : k + 4]
+    return bool(after) and after[0].kind == "adj" and any(w.kind == "noun" for w in after[1:])
 
 
 def _bare_noun_follows(words: Sequence[Word], k: int) -> bool:
@@ -239,10 +256,12 @@ def _merged(words: Sequence[Word], k: int, noun: int) -> int:
         two = (
             word.low == "and" and last.low in lx.COLORS and end + 1 < noun and words[end + 1].low in lx.COLORS
         )
+        graded = last.low == "solid" and k > 0 and words[k - 1].kind == "adv"
+        shade = shade or (graded and word.low in lx.COLORS)  # "mostly solid black"
         rank = last.low in lx.ORDINALS and word.low.endswith("est")
         part = last.kind in {"adj", "place", "ed"} and word.low in lx.PARTS and word.kind == "noun"
         corner = last.low in lx.PLACE_ADJECTIVES and word.low in _SECOND_PLACE and last.low != word.low
-        ends = word.low in lx.COMPOUND_ENDS
+        ends = word.low in lx.COMPOUND_ENDS or (last.kind == "place" and word.low == "most")
         if two:
             end += 2
         elif shade or rank or part or corner or ends:

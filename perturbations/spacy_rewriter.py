@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perturbations.descriptors import describe
 from perturbations.grammar import articles, tidy
 from perturbations.parsing import FRAMES, PIPELINES, installed, parsed, version
-from perturbations.rewriters import Extraction, Job, Rewrite, Unanswered
+from perturbations.rewriters import Descriptor, Extraction, Job, Rewrite, Unanswered
 from refadv_ablate.types import Json
 
 _LONGEST = 2_000
@@ -62,7 +62,18 @@ def _spared(found: Extraction) -> Extraction:
     """Without a head noun something else must stay: "left" alone has nothing to delete."""
     if not found.head and len(found.descriptors) == 1:
         return Extraction("", reason="no noun that the expression is about")
+    if found.descriptors and all(map(_entangled, found.descriptors)):
+        return Extraction(found.head, reason="only phrases of which it is in doubt what they tell of")
     return found
+
+
+def _entangled(descriptor: Descriptor) -> bool:
+    """Whether it is doubtful and long enough to be several ("with a trim and a panel without a door")."""
+    links = sum(word in _LINKS for word in descriptor.text.lower().split()[1:])
+    return descriptor.doubt > 0 and links > 1
+
+
+_LINKS = frozenset({"and", "with", "without"})
 
 
 def _unfit(text: str) -> str:

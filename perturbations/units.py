@@ -102,6 +102,7 @@ def _shared(words: Sequence[Word], unit: Unit) -> bool:
 
 
 def _full(words: Sequence[Word], chunk: Chunk) -> bool:
-    """Whether a joined noun has an article or an attribute of its own."""
+    """Whether a joined noun has an article or an attribute of its own; part of a compound is none, since
+    an adjective before the first noun may tell of both ("more defined rim holes and hub detail")."""
     phrase = noun_phrase(words, chunk.key)
-    return phrase is not None and phrase.noun > phrase.start
+    return phrase is not None and any(w.kind != "noun" for w in words[phrase.start : phrase.noun])

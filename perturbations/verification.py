@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perturbations import grammar
+from perturbations import lexicon as lx
 from perturbations.descriptors import describe
 from perturbations.negation import flip
 from perturbations.parsing import parsed
 from perturbations.rewriters import Descriptor, Extraction, Job
+from perturbations.words import Word
 
 CHECKS = ("grammar", "words", "polarity", "parse")
 """In this order; the first that fails is the reason of a refusal."""
@@ -35,9 +37,28 @@ def verify(jobs: Sequence[Job], rewrites: Sequence[str], pipeline: str | None) -
         old, new = (
             describe(t, w) for t, w in zip(texts[2 * k : 2 * k + 2], read[2 * k : 2 * k + 2], strict=True)
         )
-        fault = _moved(jobs[i], old, new)
+        fault = _moved(jobs[i], old, new) or _without_antecedent(jobs[i], read[2 * k])
         found[i] = Finding("parse", fault) if fault else Finding()
     return found
+
+
+def _without_antecedent(job: Job, words: Sequence[Word]) -> str:
+    """Whether "it" stays of a person while the noun just before it, which it stands for, is gone."""
+    if job.extraction.head.casefold() not in _PEOPLE:
+        return ""
+    cuts = job.descriptor.cuts
+    gone = [any(a <= w.start < b for a, b in cuts) for w in words]
+    for word in words:
+        if word.low == "it" and not gone[word.index]:
+            named = [w for w in words[: word.index] if w.kind == "noun" and w.low not in lx.BODY]
+            if named and gone[named[-1].index]:
+                return f"'it' is still there and {named[-1].text!r}, which it stands for, is gone"
+    return ""
+
+
+_PEOPLE = frozenset(
+    {"person", "man", "woman", "boy", "girl", "child", "kid", "baby", "lady", "guy", "player"}
+)
 
 
 def text_finding(job: Job, text: str) -> Finding:

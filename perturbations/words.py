@@ -60,6 +60,8 @@ def _closed(word: Word) -> str:
         return ""  # a name or a quotation
     if not any(c.isalnum() for c in low):
         return "comma" if low in {",", ";"} else "cc" if low in {"&", "/"} else "punct"
+    if low == "non":
+        return "adv"
     if low in lx.NEGATIONS - {"nor", "without", "no", "nobody", "nothing", "none"}:
         return "neg"
     for words, kind in _CLOSED:
@@ -86,7 +88,12 @@ _CLOSED = (
     (lx.DEGREES, "adv"),
     (lx.COLORS | lx.TEXTURES | lx.ORDINALS, "adj"),
     (lx.ANIMATES | lx.WORN | lx.NOUNS_TAKEN_FOR_VERBS, "noun"),
-    (frozenset(v for v in lx.PERSON_VERBS | lx.TRANSITIVE | {"facing"} if v.endswith("ing")), "ing"),
+    (
+        frozenset(
+            v for v in lx.PERSON_VERBS | lx.TRANSITIVE | lx.ALONE_VERBS | {"facing"} if v.endswith("ing")
+        ),
+        "ing",
+    ),
     (frozenset({"seated", "parked", "located", "mounted", "dressed", "worn", "held"}), "ed"),
     (frozenset({"visible", "closed", "open", "alone", "upright"}), "adj"),
 )

@@ -204,3 +204,24 @@ def test_a_fault_of_a_rule_refuses_one_expression_and_ends_no_run(monkeypatch: p
     monkeypatch.setattr("perturbations.descriptors.noun_phrase", broken)
     made = DescriptorDeletion().perturb(example(0).saying("the red cup on a table"), random.Random(0))
     assert made.status == "not_perturbable" and "fit no rule (IndexError)" in made.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dude w/ beard holding beer", {"dude holding beer", "dude w/ beard"}),
+        ("batter in red helmet swinging", {"batter swinging", "batter in red helmet"}),
+        ("bowl with carrots bottom left", {"bowl bottom left", "bowl with carrots"}),
+        ("bottom rite sandwich", {"sandwich"}),
+        ("right most skier", {"skier"}),
+        ("guy squatting in white", {"guy in white", "guy squatting"}),
+        ("hand holding phone", {"hand"}),
+        ("the woman in black top farther back", {"the woman farther back", "the woman in black top"}),
+        ("person sitting without glasses", {"person without glasses", "person sitting"}),
+        ("third from right", {"third from right"}),
+    ],
+)
+def test_each_of_several_descriptors_goes_alone(text: str, expected: set[str]) -> None:
+    e = example(0).saying(text)
+    drawn = {DescriptorDeletion().perturb(e, generator(seed, e.id)).example.expression for seed in range(12)}
+    assert drawn == expected
