@@ -52,6 +52,21 @@ FAMILIES = {
         "<think>[1,2,3,4]</think><answer>He is at <|begin_of_box|>[[250,500,750,750]]<|end_of_box|></answer>",
         Box(160, 240, 480, 360),
     ),
+    "glm4_6v": (
+        "zai-org/GLM-4.6V",
+        "He is at <|begin_of_box|>[250,500,750,750]<|end_of_box|>",
+        Box(160, 240, 480, 360),
+    ),
+    "minicpm_v": (
+        "openbmb/MiniCPM-V-4_5",
+        "<think>at <box>1 2 3 4</box>?</think>\n<ref>the man</ref><box>250 500 750 750</box>",
+        Box(160, 240, 480, 360),
+    ),
+    "kimi_vl": (
+        "moonshotai/Kimi-VL-A3B-Instruct",
+        '◁think▷At [0.1, 0.2, 0.3, 0.4]?◁/think▷{"bbox_2d": [0.250, 0.500, 0.750, 0.750]}',
+        Box(160, 240, 480, 360),
+    ),
     "cogvlm_grounding": (
         "THUDM/cogvlm-grounding-generalist-hf",
         "[[025,050,750,100;111,222,333,444]]",
@@ -59,7 +74,9 @@ FAMILIES = {
     ),
     "gpt4o": ("gpt-4o-2024-08-06", '{"bbox": [250, 500, 750, 750]}', Box(160, 240, 480, 360)),
     "gpt5": ("gpt-5", '{"bbox": [250, 500, 750, 750]}', Box(160, 240, 480, 360)),
+    "gpt6": ("gpt-6.1-sol", '{"bbox": [250, 500, 750, 750]}', Box(160, 240, 480, 360)),
     "claude": ("claude-3-5-sonnet-20241022", '{"bbox": [250, 500, 750, 750]}', Box(160, 240, 480, 360)),
+    "claude_opus": ("claude-opus-5-5", '{"bbox": [250, 500, 750, 750]}', Box(160, 240, 480, 360)),
     "gemini_flash": (
         "gemini-2.5-flash",
         '```json\n[{"box_2d": [500, 250, 750, 750], "label": "the man"}]\n```',
@@ -70,11 +87,27 @@ FAMILIES = {
         '[{"box_2d": {"xmin": 250, "ymin": 500, "xmax": 750, "ymax": 750}}]',
         Box(160, 240, 480, 360),
     ),
+    "gemini_3_flash": (
+        "gemini-3.8-flash",
+        '```json\n[{"box_2d": [500, 250, 750, 750], "label": "the man"}]\n```',
+        Box(160, 240, 480, 360),
+    ),
+    "gemini_3_pro": (
+        "gemini-3.1-pro-preview",
+        '[{"box_2d": [500, 250, 750, 750], "label": "the man"}]',
+        Box(160, 240, 480, 360),
+    ),
 }
 CLOSED = {
     "gpt4o": ("https://api.openai.com/v1", "OPENAI_API_KEY", Price(2.5, 10)),
     "gpt5": ("https://api.openai.com/v1", "OPENAI_API_KEY", Price(1.25, 10)),
     "claude": ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", Price(3, 15)),
+    "gpt6": ("https://api.openai.com/v1", "OPENAI_API_KEY", Price(2, 10)),
+    "claude_opus": ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY", Price(4, 20)),
+    "gemini_3_flash": (
+        "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", Price(0.75, 3.75)),
+    "gemini_3_pro": (
+        "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", Price(2, 12)),
     "gemini_flash": (
         "https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY", Price(0.3, 2.5)),
     "gemini_pro": (
