@@ -88,6 +88,16 @@ def test_a_tutorial_runs_as_it_is_written(page, tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir())
 
 
+OFFLINE = [words for page, words in written() if page == "README.md" and {*words} & {"power", "--help"}]
+
+
+@pytest.mark.parametrize("words", OFFLINE, ids=lambda words: words[0])
+def test_what_the_readme_says_runs_offline_does(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 0
+    assert len(capsys.readouterr().out) > 200
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_to_files_that_are_there(page):
     for target, _ in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from refadv_ablate.boxes import Box, iou_matrix
+from refadv_ablate.boxes import Box, iou, iou_matrix
 from refadv_ablate.errors import UserError
 from refadv_ablate.models.chance import random_box_chance
 from refadv_ablate.parsing.scoring import metric
@@ -45,7 +45,7 @@ class Control:
 
     def say(self, request: Request) -> str:
         """Its answer: always a box, unless it knows better."""
-        return as_text(self.box(request.perturbed.example))
+        return pointed(self.box(request.perturbed.example), request)
 
     def box(self, example: Example) -> Box:
         """The box of its answer to the example's expression."""
@@ -62,7 +62,7 @@ class Oracle(Control):
     def say(self, request: Request) -> str:
         """The target's box, or "none"."""
         nothing = request.perturbed.expectation == "reject" and request.options.get("or_none")
-        return "none" if nothing else as_text(self.box(request.perturbed.example))
+        return "none" if nothing else pointed(self.box(request.perturbed.example), request)
 
     def box(self, example: Example) -> Box:
         """The target."""
@@ -236,6 +236,14 @@ def noisy(
 
 
 # ── what they are made of ───────────────────────────────────────────────────────────────────────
+
+
+def pointed(box: Box, request: Request) -> str:
+    """The answer as the prompt asks for it: the box, or with Set-of-Marks the number of the nearest mark."""
+    marks = [Box(*quad) for quad in request.options.get("marks", ())]
+    if not marks:
+        return as_text(box)
+    return f"[{max(range(len(marks)), key=lambda i: (iou(box, marks[i]), -i)) + 1}]"
 
 
 def as_text(box: Box) -> str:

@@ -274,3 +274,18 @@ def test_noisy_builds_any_engine_inside_with_the_same_spec():
     assert only(model, request(scene())).text == only(inner, request(scene())).text
     with pytest.raises(UserError, match="no option 'sed'"):
         controls.noisy(inner_config={**config, "sed": 1})
+
+
+def test_a_control_answers_set_of_marks_with_a_number():
+    from refadv_ablate.prompting.som import DataCandidates
+
+    data = assets.build(assets.compose(["data=shapes", "data.n=6"]).data, "data")
+    model = assets.plain(assets.compose(["model=control/oracle"]).model)
+    del model["engine"]
+    spec = assets.build(model, "model")
+    style = prompts.Style("som", candidates=DataCandidates())
+    for example in data:
+        request = prompts.build(spec, style, Perturbed(example, example, "unchanged"), "original", 0)
+        ((_, reply),) = controls.Oracle().answer([request])
+        number = int(reply.text.strip("[]"))
+        assert request.options["marks"][number - 1] == pytest.approx(example.target.as_list())
