@@ -153,7 +153,7 @@ def test_figures_of_a_set_that_lacks_what_they_need_say_so(tmp_path: Path) -> No
 
     paths = data_sets.write([measure("rows", [Rows([example("a man")])])], tmp_path)
     assert "no set here has" in (tmp_path / "categories.svg").read_text()
-    assert len(paths) == 8
+    assert len(paths) == 12
 
 
 def spread(name: str, images: str, lengths: list[int], **more: object) -> SetStats:

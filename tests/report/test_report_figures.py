@@ -1,5 +1,6 @@
 """Figures hold what they should, in both formats, the same bytes each time."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -45,10 +46,12 @@ def drawn(kind: str, stem: Path, arms: dict[str, Arm]) -> list[Path]:
 
 
 @pytest.mark.parametrize("kind", ["delta", "models", "flips", "hardness", "thresholds"])
-def test_each_figure_is_an_svg_and_a_png_and_reproducible(tmp_path, arms, kind):
+def test_each_figure_is_an_svg_a_png_and_a_pdf_for_a_paper_and_reproducible(tmp_path, arms, kind):
     first = drawn(kind, tmp_path / "a" / kind, arms)
     again = drawn(kind, tmp_path / "b" / kind, arms)
-    assert [p.suffix for p in first] == [".svg", ".png"]
+    assert [p.suffix for p in first] == [".svg", ".png", ".pdf"]
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", first[2].read_bytes())
+    assert box is not None and round(float(box[1]) / 72, 1) in (3.3, 6.9)
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in again]
     ElementTree.parse(first[0])
     with Image.open(first[1]) as picture:
