@@ -21,7 +21,8 @@ from refadv_ablate.running.plan import Plan
 from refadv_ablate.running.reading import Reader
 from refadv_ablate.running.run import run
 from refadv_ablate.storage.answers import MemoryStore
-from refadv_ablate.types import Example, ModelSpec, Perturbed, Record
+from refadv_ablate.storage.records import perturbed_to_json
+from refadv_ablate.types import ORIGINAL, Example, ModelSpec, Perturbed, Record
 from tests.models.server import Fail, Say, Server
 from tests.scripted import Plain
 
@@ -97,10 +98,18 @@ def test_every_picture_is_answered_and_mapped_back_or_missing_with_its_reason(fa
 
     with Server(script) as server:
         engine = OpenAI(spec=spec, base_url=server.url, attempts=2, backoff_base=0.01)
+        data = Odd(tuple(SIZES))
+        same = [perturbed_to_json(Perturbed(case, case, "unchanged")) for case in data]
         plan = Plan(
-            data=Odd(tuple(SIZES)), spec=spec, model=engine, style=Style("direct"), texts={}, draws={}
+            data=data,
+            spec=spec,
+            model=engine,
+            style=Style("direct"),
+            texts={"identity": lambda: iter(same)},
+            draws={"identity": 1},
         )
-        records: list[Record] = list(run(plan, MemoryStore(), Reader(plan, Silent())))
+        found = run(plan, MemoryStore(), Reader(plan, Silent()))
+        records: list[Record] = [record for record in found if record.condition == ORIGINAL]
     assert server.calls == sum(SIZES.values())
     for (size, sent), record in zip(SIZES.items(), records, strict=True):
         if sent:
