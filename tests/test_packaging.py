@@ -66,4 +66,4 @@ def test_it_runs_from_any_folder(kind, unpacked, tmp_path):
 def test_a_recipe_is_found_in_the_wheel(unpacked, tmp_path):
     done = run(["-m", "paper=table3_bag_of_words", "using=embedded", "--dry-run"], tmp_path, unpacked)
     assert done.returncode == 0, done.stderr
-    assert "2 cells" in done.stdout
+    assert "4 cells" in done.stdout, "two listeners, bow and the repeated original"
