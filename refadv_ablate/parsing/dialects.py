@@ -131,6 +131,14 @@ class TaggedBoxes(BoxText):
     forms = (forms.tagged, forms.fenced, forms.objects, forms.lists, forms.angles)
 
 
+class BinBoxes(BoxText):
+    """Location tokens, as Rex-Omni (`<12><305><480><999>`) and PaliGemma (`<loc0012>…`) write them; brackets
+    or JSON else."""
+
+    __slots__ = ()
+    forms = (forms.binned, forms.fenced, forms.objects, forms.lists)
+
+
 class BracketBoxes(BoxText):
     """`[[012,345,678,901;…]]`, as CogVLM writes them; box tokens or JSON else."""
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Literal, Protocol
 
 from refadv_ablate.boxes import Quad
-from refadv_ablate.parsing import keys, prose
+from refadv_ablate.parsing import bins, keys, prose
 from refadv_ablate.parsing.brackets import Group, Value, Word, scan
 from refadv_ablate.parsing.final_answer import leaves
 from refadv_ablate.parsing.verdict import Piece, choose
@@ -236,6 +236,14 @@ def corner_pairs(answer: Text) -> Found | NoBox | None:
 def angles(answer: Text) -> Found | NoBox | None:
     """`<x1, y1, x2, y2>` without its box tokens: GLM's bracket style may vary, as its README says."""
     return _from_prose(answer, prose.angle_lists(answer.text))
+
+
+def binned(answer: Text) -> Found | NoBox | None:
+    """Four location tokens in a row; of several boxes the first counts."""
+    quads = bins.quads(answer.text)
+    if quads:
+        return Found(quads)
+    return NoBox("empty", "the answer lists no box") if bins.says_none(answer.text) else None
 
 
 def named(answer: Text) -> Found | NoBox | None:

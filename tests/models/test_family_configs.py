@@ -67,6 +67,16 @@ FAMILIES = {
         '◁think▷At [0.1, 0.2, 0.3, 0.4]?◁/think▷{"bbox_2d": [0.250, 0.500, 0.750, 0.750]}',
         Box(160, 240, 480, 360),
     ),
+    "rex_omni": (
+        "IDEA-Research/Rex-Omni",
+        "<|object_ref_start|>the man<|object_ref_end|><|box_start|><111><333><666><999>, <1><2><3><4><|box_end|>",
+        Box(640 / 9, 160, 640 / 1.5, 480),
+    ),
+    "paligemma2": (
+        "google/paligemma2-3b-mix-448",
+        "<loc0512><loc0256><loc0768><loc0768> the man",
+        Box(160, 240, 480, 360),  # y before x, of 1,024
+    ),
     "cogvlm_grounding": (
         "THUDM/cogvlm-grounding-generalist-hf",
         "[[025,050,750,100;111,222,333,444]]",

@@ -35,7 +35,10 @@ READERS = {
     "gpt": reader("gpt4o"),
     "gemini": reader("gemini_flash"),
     "cogvlm": reader("cogvlm_grounding"),
-    **{name: reader(name) for name in ("qwen2_5_vl", "qwen3_vl", "glm4_5v", "internvl3")},
+    **{
+        name: reader(name)
+        for name in ("qwen2_5_vl", "qwen3_vl", "glm4_5v", "internvl3", "minicpm_v", "rex_omni", "paligemma2")
+    },
 }
 
 

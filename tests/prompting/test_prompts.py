@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
 CHAT = (
     "qwen2_5_vl", "qwen3_vl", "qwen3_vl_thinking", "qwen3_5", "internvl3", "internvl3_5", "glm4_5v",
     "cogvlm_grounding", "gpt4o", "gpt5", "claude", "gemini_flash", "gemini_pro", "glm4_6v", "minicpm_v",
-    "kimi_vl", "gpt6", "claude_opus", "gemini_3_flash", "gemini_3_pro",
+    "kimi_vl", "rex_omni", "paligemma2", "gpt6", "claude_opus", "gemini_3_flash", "gemini_3_pro",
 )  # fmt: skip
 EXPRESSION = 'the man’s "big" {hat} ${x} not on the left'
 SPEC = ModelSpec("m", "org/m", JsonBoxes(), Relative(), {"direct": "qwen/direct.txt"})
