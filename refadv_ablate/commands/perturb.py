@@ -89,8 +89,9 @@ def write(draws: Iterable[Draw], label: str, path: Path, show: int = 0, overwrit
 
 
 def run(cfg: Any) -> int:
-    """The command: reads data, perturb, seed, limit, out and command.{to,show} of the composed config."""
+    """The command: reads data, perturb, seed, limit, images, out and command.{to,show} of the config."""
     from refadv_ablate import assets
+    from refadv_ablate.data.sample import sampled
     from refadv_ablate.running.plan import examples
     from refadv_ablate.running.settings import Settings
 
@@ -99,6 +100,7 @@ def run(cfg: Any) -> int:
     own = config["command"]
     data = assets.build(config["data"], "data")
     operators = perturbed_texts.with_data(assets.build(config["perturb"], "perturb"), data)
+    data = sampled(data, settings.images, settings.seed)
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
     target, show, overwrite = own["to"], own["show"], own["overwrite"]

@@ -100,6 +100,8 @@ def told_apart_by(parts: Parts, label: str) -> dict[str, Json]:
         key: config.get(key) for key in ("model", "prompt", "data", "protocol", "seed", "limit", "retry")
     }
     operator = (config.get("perturb") or {}).get(label)
+    if config.get("images") is not None:
+        shared["images"] = config["images"]
     tree = {**shared, "backend": parts.engine, "perturb": {label: operator}}
     return {key: value for key, value in flat(masked(tree)).items() if not key.endswith(("path", "url"))}
 

@@ -64,7 +64,8 @@ def _data(parts: Parts) -> tuple[int | None, tuple[Lack, ...]]:
     """How many examples there are, where that can be known, and what the data and the marks lack."""
     candidates = parts.style.candidates
     source = candidates.identity() if candidates and not hasattr(candidates, "lacks") else None
-    key = canonical([parts.config["data"], source, parts.settings.limit])
+    settings = parts.settings
+    key = canonical([parts.config["data"], source, settings.limit, settings.images, settings.seed])
     return _seen(key, _Held(parts, source is not None))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refadv_ablate import assets
+from refadv_ablate.data.sample import sampled
 from refadv_ablate.errors import UserError
 from refadv_ablate.masking import learn
 from refadv_ablate.prompting import prompts, protocol
@@ -52,7 +53,9 @@ def parts_of(config: Any) -> Parts:
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")
     data = assets.build(whole["data"], "data")
-    return Parts(whole, settings, data, with_data(operators, data), spec, style, engine, notes)
+    operators = with_data(operators, data)  # of the whole: a sample's questions are those of all examples
+    data = sampled(data, settings.images, settings.seed)
+    return Parts(whole, settings, data, operators, spec, style, engine, notes)
 
 
 def refuse_secrets(config: Any, where: str = "") -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from refadv_ablate.changes import Images
+from refadv_ablate.data.sample import whole
 from refadv_ablate.errors import FieldError, UserError
 from refadv_ablate.running.ask import batched
 from refadv_ablate.running.sweep import slugify
@@ -199,7 +200,7 @@ class OtherImages:
         """Raises FieldError for a key that the data lack."""
         if self._known is None:
             self._known = {}
-            for example in self.data:
+            for example in whole(self.data):
                 self._known.setdefault(example.image.key, example.image)
         try:
             return self._known[key]

@@ -18,6 +18,7 @@ class Settings:
 
     seed: int
     limit: int | None
+    images: int | None
     out: Path
     store: str
     retry: str
@@ -48,6 +49,8 @@ class Settings:
             scoring.metric(name)
         if settings.limit is not None and settings.limit < 1:
             raise UserError(f"limit={settings.limit}: give at least 1, or leave it out for all examples")
+        if settings.images is not None and settings.images < 1:
+            raise UserError(f"images={settings.images}: give at least 1, or leave it out for all images")
         if not 0 <= settings.max_missing <= 1:
             raise UserError(f"max_missing={settings.max_missing}: a share of the answers, from 0 to 1")
         if settings.gallery < 0:

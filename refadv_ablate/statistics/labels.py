@@ -85,9 +85,9 @@ def labelled(comparisons: Sequence[Comparison]) -> list[Comparison]:
 def declared(comparisons: Sequence[Comparison], metric: str = "acc50") -> list[Comparison]:
     """Labelled and Holm-adjusted over the family that was declared.
 
-    A result over fewer of the same examples (another `limit` and nothing else) repeats the fuller one: it is
-    told apart, and counted in no family. Results without a p, such as those of arms that change nothing,
-    are in none either.
+    A result over fewer of the same examples (another `limit` or `images` and nothing else) repeats the
+    fuller one: it is told apart, and counted in no family. Results without a p, such as those of arms that
+    change nothing, are in none either.
     """
     marked = labelled(comparisons)
     repeated = _repeated(marked)
@@ -100,7 +100,9 @@ def _repeated(comparisons: Sequence[Comparison]) -> set[int]:
     for index, c in enumerate(comparisons):
         settings = c.details.get("settings")
         if settings and "limit" in settings:
-            rest = tuple(sorted((key, repr(v)) for key, v in settings.items() if key != "limit"))
+            rest = tuple(
+                sorted((key, repr(v)) for key, v in settings.items() if key not in ("limit", "images"))
+            )
             groups.setdefault((c.model, c.data, c.prompt, c.operator, rest), []).append(index)
     found = set()
     for members in groups.values():
