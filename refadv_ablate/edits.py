@@ -269,6 +269,11 @@ class Edited:
         """The key of the source."""
         return self.of.key
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pixel of the source is left."""
+        return any(not edit.keeps_source for edit in self.edits)
+
     def size(self) -> Size:
         """(width, height) after the edits, without decoding."""
         size = self.of.size()

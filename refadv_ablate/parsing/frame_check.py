@@ -36,26 +36,46 @@ class FrameCheck:
     label: str = ""
     least: int = 10
     boxes: int = 0
+    mute: int = 0
+    """Boxes among them of which equality tells nothing: on empty pictures, or an example's in another way."""
+    parts: set[tuple[Quad, str]] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     answers: Counter[Quad] = field(default_factory=Counter)
     kept: list[tuple[int, str, tuple[float, ...], Sample]] = field(default_factory=list)
     images: set[str] = field(default_factory=set)
 
-    def add(self, reading: Reading, seen: Seen, example_id: str, target: Box | None = None) -> None:
-        """Takes in one answer; those without numbers say nothing. target: gold box, original pixels."""
+    def add(
+        self,
+        reading: Reading,
+        seen: Seen,
+        example_id: str,
+        target: Box | None = None,
+        *,
+        empty: bool = False,
+        part: str = "",
+    ) -> None:
+        """Takes in one answer; those without numbers say nothing. target: gold box, original pixels.
+
+        empty: the picture shows nothing, so that equal boxes and boxes around all of it tell nothing.
+        part: label where an example is asked in several ways; its equal answers to them count once.
+        """
         if reading.raw is None:
             return
+        mute = empty or (bool(part) and (reading.raw, example_id) in self.parts)
+        self.mute += mute
+        if part and not mute:
+            self.parts.add((reading.raw, example_id))
         self.boxes += 1
         signs = [n for n in reading.notes if n in ("scale_contradiction", "resize_mismatch", "repeated")]
         width, height = seen.original
         whole = 0.95 * width * height
         if isinstance(reading.answer, Box) and reading.answer.area >= whole and not _covers(target, whole):
-            signs.append("whole_image")
+            signs += [] if mute else ["whole_image"]
         self.counts.update(signs)
         for sign in signs:
             self.first[sign] = min(self.first.get(sign, example_id), example_id)
-        if len(self.answers) < KEPT or reading.raw in self.answers:
+        if not mute and (len(self.answers) < KEPT or reading.raw in self.answers):
             self.answers[reading.raw] += 1
         if self.frame is not None and target is not None:
             self._keep(reading, seen, example_id, target)
@@ -101,20 +121,21 @@ class FrameCheck:
                 f"answers: {loops} of {self.boxes}{where} repeat one box over and over (first:"
                 f" {self.first['repeated']}); the model was in a loop, see its decoding"
             )
-        if self.boxes < ENOUGH:
+        shown = self.boxes - self.mute
+        if shown < ENOUGH:
             return found
         whole = self.counts["whole_image"]
-        if whole >= SAME * self.boxes:
+        if whole >= SAME * shown:
             found.append(
-                f"answers: {whole} of {self.boxes} boxes{where} cover 95% of the image or more (first:"
+                f"answers: {whole} of {shown} boxes{where} cover 95% of the image or more (first:"
                 f" {self.first['whole_image']}): the frame may be wrong, or the image arrived damaged or was"
                 f" not used at all; {LOOK}"
             )
         quad, times = self.answers.most_common(1)[0]
-        if times >= max(5, SAME * self.boxes) and times > whole:
+        if times >= max(5, SAME * shown) and times > whole:
             numbers = ", ".join(f"{value:g}" for value in quad)
             found.append(
-                f"answers: {times} of {self.boxes} boxes{where} are the same, [{numbers}]: the model may not"
+                f"answers: {times} of {shown} boxes{where} are the same, [{numbers}]: the model may not"
                 f" see the images; {LOOK}"
             )
         return found

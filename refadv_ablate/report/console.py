@@ -30,6 +30,7 @@ from refadv_ablate.statistics.formatting import (
     warnings_of,
     with_interval,
 )
+from refadv_ablate.statistics.profile import OLD_PLACE, on_old_place
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _row(comparison: Comparison) -> Iterator[str | Text]:
     delta = comparison.deltas.get("acc50")
     yield Text(operator_name(comparison))
     yield f"{_value(delta.original)} → {_value(delta.perturbed)}" if delta else "n/a"
-    yield _delta_text(delta)
+    yield Text("on the old place") if on_old_place(comparison) else _delta_text(delta)
     yield p_holm(delta) if delta else "n/a"
     yield f"{comparison.paired:,}"
 
@@ -181,7 +182,8 @@ def _delta_text(delta: Delta | None) -> Text:
 def _reading(comparisons: Sequence[Comparison], change: str) -> str:
     family = sum("acc50" in c.deltas and c.deltas["acc50"].p_holm is not None for c in comparisons)
     holm = f", Holm-adjusted over {family} cells" if family > 1 else ""
-    return READING.format(holm=holm, change=change)
+    old = f" {OLD_PLACE}" if any(map(on_old_place, comparisons)) else ""
+    return READING.format(holm=holm, change=change) + old
 
 
 def accuracies(source: Wide) -> RenderableType:

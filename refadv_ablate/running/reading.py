@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from refadv_ablate.boxes import Box, Size, iou
+from refadv_ablate.edits import Edited
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.parsing import dialects
 from refadv_ablate.parsing.frame_check import ENOUGH, FrameCheck
@@ -98,7 +99,9 @@ class Reader:
             frame = prompts.reading(self.plan.spec, self.plan.style, request)[1]
             check = self.checks[request.condition] = FrameCheck(frame, request.condition)
         example = request.perturbed.example
-        check.add(reading, self.seen(request, reply), example.id, example.target)
+        empty = isinstance(example.image, Edited) and example.image.is_empty
+        seen, part = self.seen(request, reply), request.perturbed.part
+        check.add(reading, seen, example.id, example.target, empty=empty, part=part)
         if check.boxes == ENOUGH and (found := check.warnings()):
             for text in found:
                 self.watch.warn(text)

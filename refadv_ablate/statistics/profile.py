@@ -31,6 +31,11 @@ NAMES: Mapping[str, str] = {
     "sufficiency": "gained by it alone",
     "shapley": "mean gain in any order",
 }
+OLD_PLACE = (
+    "On the old place: nothing that is asked for is known to be there, so the perturbed accuracy counts "
+    "answers on the original referent. That it is lower is no error; the profile has the scores."
+)
+"""What tables say of cells whose accuracy counts no success; see `on_old_place`."""
 SIGNED = frozenset({"youden", "necessity", "sufficiency", "shapley", "delta", "excess"})
 
 
@@ -70,9 +75,17 @@ def is_profile(comparisons: Sequence[Comparison]) -> bool:
     return any(s.expectation != "drop" for c in comparisons for s in c.scores)
 
 
-def asks_to_reject(c: Comparison) -> bool:
-    """Whether nothing matches in any of its questions: its Δ counts answers on the old place, no success."""
-    return bool(c.scores) and all(s.expectation == "reject" for s in c.scores)
+def on_old_place(c: Comparison) -> bool:
+    """Whether its accuracy counts answers on the old place, so that its Δ is no ordinary fall.
+
+    So it is where nothing matches in any of its questions, and where another object is meant whose box
+    nobody knows.
+    """
+    scores = [s for s in c.scores if not s.part]
+    if any(s.expectation not in ("reject", "directional") for s in scores):
+        return False
+    known = any(s.name == "pair" and s.estimate.n for s in scores)
+    return bool(scores) and not known
 
 
 def _setting(c: Comparison) -> tuple[str, str, str]:

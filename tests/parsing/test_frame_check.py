@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -57,6 +58,17 @@ class TestFrameCheck:
         (warning,) = watched(Relative(), [*whole * 4, *((i, 2, 30 + i, 40) for i in range(16))])
         assert "4 of 20" in warning
         assert "95% of the image" in warning
+
+    def test_equal_answers_are_expected_on_empty_pictures_and_of_one_example(self):
+        same = Reading(Relative().to_pixels((10, 10, 200, 200), VGA)[0], 1, (10, 10, 200, 200))
+        empty, parts, blind = (FrameCheck(Relative()) for _ in range(3))
+        for number in range(40):
+            empty.add(same, VGA, f"ex-{number}", empty=True)
+            quad = (number // 8 + 10, 10, 200, 200)
+            parts.add(replace(same, raw=quad), VGA, f"ex-{number // 8}", part=f"way-{number % 8}")
+            blind.add(same, VGA, f"ex-{number // 2}", part=f"way-{number % 2}")
+        assert not empty.warnings() and not parts.warnings()
+        assert "20 of 20 boxes are the same" in blind.warnings()[0]
 
     def test_a_rule_that_differs_from_the_processor_is_reported(self):
         frame, seen, check = ResizedPixels(QWEN), Seen((640, 480), (640, 480), (336, 252)), FrameCheck()

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from refadv_ablate.report.console import console
 from refadv_ablate.report.figures.profile import profile_figure
 from refadv_ablate.report.profile_console import profile_console
 from refadv_ablate.report.tables.profile import parts_table, profile_table
+from refadv_ablate.report.tables.results import results
 from refadv_ablate.statistics import profile
-from refadv_ablate.types import Comparison, Estimate, Score
+from refadv_ablate.types import Comparison, Delta, Estimate, Score
 
 
 def estimate(value: float, n: int = 40) -> Estimate:
@@ -57,8 +59,23 @@ def test_the_first_score_that_was_measured_stands_for_an_expectation() -> None:
 
 
 def test_a_fall_is_not_told_of_questions_that_nothing_matches() -> None:
-    assert profile.asks_to_reject(NONE)
-    assert not profile.asks_to_reject(TURNED) and not profile.asks_to_reject(cell("bow"))
+    assert profile.on_old_place(NONE)
+    assert not profile.on_old_place(TURNED) and not profile.on_old_place(cell("bow"))
+    unknown = cell("counterfactual", Score("sticks", "directional", estimate(0.7)))
+    assert profile.on_old_place(unknown), "another object is meant, and nobody knows its box"
+    told = cell("counterfactual", Score("pair", "directional", estimate(0.7)))
+    assert not profile.on_old_place(told)
+
+
+def test_the_main_table_says_that_the_old_place_was_meant() -> None:
+    change = Delta("acc50", estimate(0.9), estimate(0.2), estimate(-0.7), p=0.01)
+    gone = replace(NONE, deltas={"acc50": change})
+    line = results([gone]).lines[0]
+    assert line.labels[-1] == "gone (on the old place)" and profile.OLD_PLACE in results([gone]).notes
+    out = Console(width=110, record=True)
+    out.print(console([gone]))
+    shown = out.export_text()
+    assert "on the old place" in shown and "−70.0" not in shown
 
 
 def test_sentences_say_what_was_done_and_what_came_of_it() -> None:

@@ -13,7 +13,7 @@ from refadv_ablate.report.loading.sources import Cell
 from refadv_ablate.report.loading.study import Study
 from refadv_ablate.statistics import contrasts, slices
 from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, Quantity, Rank, Side
-from refadv_ablate.statistics.profile import asks_to_reject
+from refadv_ablate.statistics.profile import on_old_place
 from refadv_ablate.types import ORIGINAL, Comparison
 
 KINDS = ("model", "data", "prompt", "operator", "variant", "slice")
@@ -94,7 +94,7 @@ def _groups(study: Study, kind: str, by: str, sides: _Sides) -> Iterator[tuple[s
         (cell, comparison)
         for cell, comparison in study.pairs
         if {ORIGINAL, comparison.operator} <= set(cell.arms)
-        and not (comparison.details.get("keeps_text") or asks_to_reject(comparison))
+        and not (comparison.details.get("keeps_text") or on_old_place(comparison))
     ]
     if kind == "slice":
         for cell, comparison in known:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.statistics.contrasts import Contrast
 from refadv_ablate.statistics.formatting import cell_name, interval, operator_name, p_holm, p_value, points
-from refadv_ablate.statistics.profile import asks_to_reject
+from refadv_ablate.statistics.profile import on_old_place
 from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.types import Comparison, Estimate
 
@@ -33,7 +33,7 @@ def in_short(
 
     `pages` are the galleries' addresses by `cell_name`.
     """
-    comparisons = [c for c in comparisons if not asks_to_reject(c)]
+    comparisons = [c for c in comparisons if not on_old_place(c)]
     found = [Sentence(counted(comparisons))] if len(comparisons) > MOST_HEADLINES else []
     groups = _groups(comparisons)
     if len(groups) > MOST_HEADLINES:

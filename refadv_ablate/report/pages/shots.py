@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from refadv_ablate.report.pages.across import Answer, Shown
 from refadv_ablate.report.pages.drawn import escaped, framed, marked
 from refadv_ablate.report.pages.words import changes
+from refadv_ablate.types import Record
 
 MOST = 6
 
@@ -28,13 +29,18 @@ def choose(shown: Sequence[Shown], most: int = MOST) -> list[Shot]:
     for example in shown:
         if not example.image or len(found) == most:
             continue
-        flips = [pair for pair in example.flips if not pair[1].record.picture]
+        flips = [pair for pair in example.flips if _errs(pair[1].record)]
         if not flips:
             continue
         original, perturbed = min(flips, key=lambda pair: seen.get(_cell(pair[1]), 0))
         seen[_cell(perturbed)] = seen.get(_cell(perturbed), 0) + 1
         found.append(Shot(example, original, perturbed))
     return found
+
+
+def _errs(asked: Record) -> bool:
+    """Whether it was asked on the picture that is shown, with a box that would have been right."""
+    return not asked.picture and asked.expectation != "reject"
 
 
 def _cell(answer: Answer) -> tuple[str, str, str]:

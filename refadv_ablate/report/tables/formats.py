@@ -16,6 +16,8 @@ from refadv_ablate.report.tables.table import Column, Fact, Line, Table, Value
 from refadv_ablate.types import Json
 
 DASH = "–"
+PROSE = 40
+"""Characters above which a value of an HTML table is a sentence: it is wrapped and starts at the left."""
 
 
 def markdown(table: Table) -> str:
@@ -355,4 +357,4 @@ def _html_value(value: Value | None, best: bool) -> str:
     cell += f"<small>{_e(bounds)}</small>" if bounds else ""
     if published:
         cell += f'<small class=published title="published (ours − published)">{_e(published)}</small>'
-    return f"<td>{cell}</td>"
+    return f"<td{' class=prose' if len(text) > PROSE else ''}>{cell}</td>"

@@ -25,6 +25,7 @@ from refadv_ablate.statistics.formatting import (
     unread,
     with_interval,
 )
+from refadv_ablate.statistics.profile import OLD_PLACE, on_old_place
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 HEADS = ("Model", "Data", "Prompt", "Perturbation")
@@ -73,6 +74,7 @@ def results(
         note,
         *_tests(comparisons),
         *_exact(comparisons),
+        *([OLD_PLACE] if any(map(on_old_place, comparisons)) else []),
         *lacking(comparisons),
     )
 
@@ -223,7 +225,8 @@ def _table(name: str, title: str, columns: Sequence[Column], lines: Sequence[Lin
 
 
 def _line(comparison: Comparison, values: dict[str, Value]) -> Line:
-    labels = (comparison.model, comparison.data, comparison.prompt, operator_name(comparison))
+    old = " (on the old place)" if on_old_place(comparison) else ""
+    labels = (comparison.model, comparison.data, comparison.prompt, operator_name(comparison) + old)
     return Line(labels, values, " · ".join(labels[:3]), ranked=False)
 
 
