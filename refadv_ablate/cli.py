@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from refadv_ablate import __version__, assets
-from refadv_ablate.errors import UserError, nearest, printable
+from refadv_ablate.errors import UserError, closest, nearest, printable
 from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 
 PROGRAM = "refadv-ablate"
@@ -219,7 +219,7 @@ def _check_own(command: str, words: Sequence[str], own: set[str]) -> None:
     known = own | {str(key) for key in config} | {*assets.GROUPS, *assets.RECIPES}
     for word in words:
         key = word.split("=", 1)[0]
-        if "=" in word and key.isidentifier() and key not in known and assets.suggest(key, sorted(own)):
+        if "=" in word and key.isidentifier() and key not in known and closest(key, own):
             raise UserError(f"{command} has no key {key!r}; {nearest(key, own)}")
 
 

@@ -38,9 +38,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def closest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that a misspelt `word` was probably meant to be; None where none is near."""
+    return next(iter(difflib.get_close_matches(word, sorted(choices), n=1, cutoff=0.5)), None)
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """A clause naming the nearest match and the choices, to end a sentence about an unknown `word`."""
     options = sorted(choices)
-    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    close = closest(word, options)
+    hint = f"did you mean {close!r}? " if close else ""
     return f"{hint}choices: {', '.join(options)}" if options else "there is nothing to choose from"

@@ -1,4 +1,4 @@
-"""Boxes in location tokens: four bins in a row, `<12><305><480><999>` or `<loc0012><loc0305><loc0480><loc1023>`."""
+"""Boxes in location tokens, four bins in a row: `<12><305><480><999>`, `<loc0012><loc0305>…`."""
 
 from __future__ import annotations
 

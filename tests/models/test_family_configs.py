@@ -69,7 +69,8 @@ FAMILIES = {
     ),
     "rex_omni": (
         "IDEA-Research/Rex-Omni",
-        "<|object_ref_start|>the man<|object_ref_end|><|box_start|><111><333><666><999>, <1><2><3><4><|box_end|>",
+        "<|object_ref_start|>the man<|object_ref_end|>"
+        "<|box_start|><111><333><666><999>, <1><2><3><4><|box_end|>",
         Box(640 / 9, 160, 640 / 1.5, 480),
     ),
     "paligemma2": (
