@@ -18,8 +18,8 @@ BINS: dict[str, tuple[float, ...]] = {
     # the benchmark's own: 2–3, 4–6, 7 and more; below them what other data sets hold
     "distractors": (0, 2, 4, 7),
     "length": (0, 6, 11, 16, 21),
-    # square root of the area in pixels, with Ref-L4's limits of small, medium and large
-    "box_size": (0, 128, 256),
+    # square root of the area in pixels, with Ref-L4's limits: small below 128, medium up to and with 256
+    "box_size": (0, 128, np.nextafter(256, np.inf)),
 }
 """Lower limits of the bins of an attribute; the last is open."""
 
@@ -81,6 +81,10 @@ def number_label(value: float, by: str) -> str:
 
 
 def _bin_label(low: float, high: float) -> str:
+    if low % 1:  # just above a limit, which belongs to the bin below
+        return f">{low:g}"
+    if np.isfinite(high) and high % 1:
+        return f"{low:g} to {high:g}"
     if np.isinf(high):
         return f"{low:g}+"
     return f"{low:g}–{high - 1:g}" if high - low < 100 else f"{low:g} to <{high:g}"

@@ -524,3 +524,12 @@ def test_one_side_that_two_versions_answered_is_a_warning_too() -> None:
     mixed = [record(str(k), f"image{k}", engine=f"vllm 0.{k % 2}") for k in range(20)]
     (told,) = [text for text in compare(mixed, mixed).warnings if "more than one engine" in text]
     assert "both sides have vllm 0.0 (10), vllm 0.1 (10)" in told
+
+
+@pytest.mark.parametrize(
+    ("side", "label"),
+    [(127.9, "0 to <128"), (128, "128 to 256"), (256, "128 to 256"), (256.01, ">256"), (4000, ">256")],
+)
+def test_box_sizes_are_parted_as_ref_l4_does(side: float, label: str) -> None:
+    """conventions of ref_l4/evaluation.py: below 128 small, up to 256 medium, above it large."""
+    assert slices.number_label(side, "box_size") == label
