@@ -77,7 +77,7 @@ def test_the_flow_counts_every_paired_example_once(tmp_path):
     assert by_kind["same category"].change.value == pytest.approx(0.375)
     assert found.of_misses("same category") == (None, pytest.approx(0.5))
     assert np.sum([share.perturbed.value for share in found.shares]) == pytest.approx(1)
-    svg, _ = flow_figure(found, tmp_path / "flow", "m · d · bow")
+    svg, *_ = flow_figure(found, tmp_path / "flow", "m · d · bow")
     assert "same category 37.5%" in svg.read_text(encoding="utf-8")
     table = landing_table([(comparison(), found)])
     assert [line.labels[1] for line in table.lines] == list(found.kinds)

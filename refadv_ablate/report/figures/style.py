@@ -6,6 +6,7 @@ different lightness. No pyplot: a figure is an object, nothing global is kept op
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,7 @@ def save(figure: Any, stem: Path) -> list[Path]:
         figure.savefig(svg, metadata={"Date": None, "Creator": None})
         figure.savefig(png, dpi=160, metadata={"Software": None})
         pdf = stem.with_name(f"{stem.name}.pdf")
+        logging.getLogger("fontTools").setLevel(logging.WARNING)  # tells of every glyph it embeds
         _for_paper(figure)
         figure.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
     return [svg, png, pdf]
