@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from refadv_ablate.boxes import BoxMap
 from refadv_ablate.data.images import BytesImage, encode
+from refadv_ablate.edits import Mirror, to_json
 from refadv_ablate.report.pages import gallery
 from refadv_ablate.report.pages.thumbnails import INLINE_BYTES, Thumbnails, small
 from refadv_ablate.storage.records import write_records
@@ -75,6 +77,34 @@ def test_a_card_says_what_happened():
     assert gallery.flip(replace(original, iou=0.9), replace(perturbed, iou=0.5)) == "rr"
     assert gallery.flip(replace(original, iou=0.0), replace(perturbed, iou=0.4)) == "ww"
     assert gallery.flip(replace(original, iou=None), replace(perturbed, iou=0.4)) == "na"
+
+
+def test_a_changed_picture_stands_beside_the_original(tmp_path):
+    original, perturbed = pairs(1)[0]
+    moved = BoxMap.mirror(160)
+    mirrored = replace(
+        perturbed,
+        picture={"edits": to_json((Mirror(),))},
+        frame=moved,
+        target=moved(original.target),
+        predicted=moved(perturbed.predicted),
+    )
+    other = replace(perturbed, picture={"of": "b", "edits": []}, expectation="reject")
+    own, another = noisy("a", (160, 120)), noisy("b", (80, 100), seed=3)
+    page = gallery.write(
+        tmp_path / "g.html",
+        [(original, perturbed), (original, mirrored), (original, other)],
+        lambda _id: own,
+        title="t",
+        others={"b": another}.__getitem__,
+    ).read_text(encoding="utf-8")
+    same, turned, wrong = data_of(page, "cards-0")
+    assert "made" not in same and same["img"] == turned["img"] == wrong["img"] == 0
+    assert turned["made"]["img"] == 1 and turned["made"]["size"] == [160, 120]
+    assert turned["made"]["target"] == [round(v, 1) for v in moved(original.target).as_list()]
+    assert turned["p"]["box"] == same["p"]["box"], "on the original picture the box goes back"
+    assert wrong["made"] == {**wrong["made"], "img": 2, "size": [80, 100], "target": None}
+    assert page.count('<script type="text/plain" id="img-') == 3
 
 
 def test_a_limited_gallery_keeps_flips_and_says_how_many_there_were(tmp_path):

@@ -18,8 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from refadv_ablate.boxes import Box
-from refadv_ablate.errors import UserError, printable
+from refadv_ablate.boxes import Box, Size
+from refadv_ablate.changes import Images
+from refadv_ablate.changes import image_of as picture_of
+from refadv_ablate.data.sample import whole
+from refadv_ablate.errors import FieldError, UserError, printable
 from refadv_ablate.report.pages.thumbnails import Thumbnails
 from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.statistics.formatting import points, with_interval
@@ -104,12 +107,15 @@ def write(
     arms: tuple[str, str] = ("original", "perturbed"),
     most: int | None = None,
     images: Literal["inline", "folder"] = "inline",
+    others: Images | None = None,
 ) -> Path:
     """Writes the page and, for images="folder", `<name>_images/` beside it.
 
     `back` is the relative address of the report that the page belongs to.
     `most` limits the examples (see `choose`); the page says how many there were. An image that can't
-    be had leaves an empty frame with the boxes. Pairs that can be iterated twice aren't all held.
+    be had leaves an empty frame with the boxes. A picture that was changed is made from its edits and stands
+    beside the original; `others` has the images of the data by key, for questions about another.
+    Pairs that can be iterated twice aren't all held.
     """
     again = list(pairs) if isinstance(pairs, Iterator) else pairs
     kinds = [flip(*pair) for pair in again]
@@ -120,7 +126,7 @@ def write(
     thumbnails = Thumbnails(folder)
     shown = (pair for place, pair in enumerate(again) if place in places)
     cards = [
-        _card(original, perturbed, thumbnails.add(image_of(original.example_id)))
+        _card(original, perturbed, *_pictures(perturbed, image_of(original.example_id), others, thumbnails))
         for original, perturbed in shown
     ]
     counts = Counter(kinds)
@@ -153,10 +159,26 @@ def from_cell(
     pairs = Records(lambda: read_records(folder / "predictions.jsonl"))
     ids = [(original.example_id, flip(original, perturbed)) for original, perturbed in pairs]
     wanted = {ids[place][0] for place in choose([kind for _, kind in ids], most)}
-    refs = {example.id: example.image for example in data if example.id in wanted}
+    keys = {str(r.picture["of"]) for _, r in pairs if r.example_id in wanted and "of" in r.picture}
+    refs: dict[str, ImageRef] = {}
+    others: dict[str, ImageRef] = {}
+    for example in whole(data):
+        if example.id in wanted:
+            refs[example.id] = example.image
+        if example.image.key in keys:
+            others.setdefault(example.image.key, example.image)
     title = " · ".join(_names(folder)) or folder.name
     page, about = folder / "gallery.html", _delta(folder)
-    return write(page, pairs, refs.get, title=title, subtitle=about, most=most, images=images)
+    return write(
+        page,
+        pairs,
+        refs.get,
+        title=title,
+        subtitle=about,
+        most=most,
+        images=images,
+        others=others.__getitem__,
+    )
 
 
 def _delta(folder: Path) -> str:
@@ -189,7 +211,23 @@ def _names(folder: Path) -> list[str]:
 # ── one card ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, Json]:
+def _pictures(
+    perturbed: Record, own: ImageRef | None, others: Images | None, thumbnails: Thumbnails
+) -> tuple[int | None, tuple[int | None, Size] | None]:
+    """Index of the original picture; index and size of the one that was asked about if it is another."""
+    shown = thumbnails.add(own)
+    if not perturbed.picture or own is None:
+        return shown, None
+    try:
+        made = picture_of(own, perturbed.picture, others)
+        return shown, (thumbnails.add(made), made.size())
+    except (FieldError, UserError, KeyError):  # a gallery without one picture is better than none
+        return shown, None
+
+
+def _card(
+    original: Record, perturbed: Record, image: int | None, made: tuple[int | None, Size] | None = None
+) -> dict[str, Json]:
     """What the page's script shows of a pair; keys are short because there are thousands."""
     before, after = changes(original.expression, perturbed.expression)
     card: dict[str, Json] = {
@@ -208,6 +246,10 @@ def _card(original: Record, perturbed: Record, image: int | None) -> dict[str, J
         "neg": original.negation,
         "cat": original.category,
     }
+    if made is not None and made[0] is not None:
+        box = _corners(perturbed.predicted) if perturbed.predicted else None
+        target = _corners(perturbed.target) if perturbed.expectation != "reject" else None
+        card["made"] = {"img": made[0], "size": list(made[1]), "target": target, "box": box}
     return {key: _spelled(value) for key, value in card.items()}
 
 

@@ -97,10 +97,18 @@
     svg.append(rect);
   };
   const frame = (card, tag) => {
+    if (!card.made) return picture(card, tag, card.img, card.size, [[card.target, "b target"], [card.o.box, "b original"], [card.p.box, "b perturbed"]]);
+    // each answer on the picture that it was given for, side by side
+    const node = make(tag, "frame two"), made = card.made;
+    node.append(
+      picture(card, "span", card.img, card.size, [[card.target, "b target"], [card.o.box, "b original"]]),
+      picture(card, "span", made.img, made.size, [[made.target, "b target"], [made.box, "b perturbed"]]));
+    return node;
+  };
+  const picture = (card, tag, img, [width, height], lines) => {
     const node = make(tag, "frame");
-    const [width, height] = card.size;
     node.style.aspectRatio = width + " / " + height;
-    const source = card.img === null ? null : $("img-" + card.img);
+    const source = img === null ? null : $("img-" + img);
     if (source) {
       const image = make("img");
       image.loading = "lazy"; image.decoding = "async";
@@ -113,7 +121,7 @@
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("aria-hidden", "true");
     // light rims below all lines, so that boxes that coincide show through each other's gaps
-    const boxes = [[card.target, "b target"], [card.o.box, "b original"], [card.p.box, "b perturbed"]].filter(([box]) => box);
+    const boxes = lines.filter(([box]) => box);
     boxes.forEach(([box]) => rectangle(svg, box, "halo"));
     boxes.forEach(([box, cls]) => rectangle(svg, box, cls));
     node.append(svg);
