@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from refadv_ablate import assets
@@ -29,8 +29,33 @@ def list_cells(words: Sequence[str]) -> int:
         which = "all jobs" if len(names) == len(jobs) > 1 else ", ".join(names)
         print(censored(f"\n{label} ({len(names)} of {len(jobs)} jobs): {lack.text}\n  {which}"))
     lacking = sum(any(lack.stops for lack in job.lacks) for job in jobs)
+    for number, line in enumerate(_costs(jobs)):
+        print("" if number else "\n", censored(line), sep="")
     print(f"\n{total} cells" + (f", {lacking} jobs that lack something" if lacking else ""))
     return 1 if lacking else 0
+
+
+def _costs(jobs: Sequence[Looked]) -> Iterator[str]:
+    """What the unfinished cells ask in all: requests, tokens, and money where the models have a price."""
+    known = [job.cost for job in jobs if job.cost is not None]
+    if not any(cost.requests for cost in known):
+        return
+    total = sum(cost.requests for cost in known)
+    read, written = sum(c.tokens_in for c in known), sum(c.tokens_out for c in known)
+    several = sorted({label for cost in known for label in cost.open})
+    least = "at least " if several else ""
+    priced = [cost.usd for cost in known if cost.usd is not None]
+    money = f"{sum(priced):,.2f} USD" if priced else "no price in the models' YAML"
+    if priced and len(priced) < len(known):
+        money += f" for {len(priced)} of {len(known)} jobs, the others have no price"
+    yield (
+        f"{least}{total:,} requests, up to {read:,} tokens in and {written:,} out for them, {money}; "
+        "answers in the store cost nothing"
+    )
+    if several:
+        yield f"  {', '.join(several)}: one request an example is counted, some examples give more"
+    if len(known) < len(jobs):
+        yield f"  {len(jobs) - len(known)} of {len(jobs)} jobs aren't counted, their data can't be read"
 
 
 def _choices(words: Sequence[str]) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +10,7 @@ from typing import Any
 
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
-from refadv_ablate.models.servers.budget import Budget
+from refadv_ablate.models.servers.budget import Budget, cost
 from refadv_ablate.running.cells import Cell, cells_of
 from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.plan import examples
@@ -32,12 +32,31 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a job asks of its model.
+
+    requests: counted where an operator's number of draws is fixed; `open` names those whose number depends
+    on the expression, of which one request an example is counted. tokens_in, tokens_out: at most, at the
+    engine's estimate of an image's and prompt's tokens and the limit of an answer. usd: these at the
+    model's price; None where it has none.
+    """
+
+    requests: int
+    open: tuple[str, ...]
+    tokens_in: int
+    tokens_out: int
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Looked:
     """A job: its name (model, data, prompt, operators), its cells where they can be known, its lacks."""
 
     name: str
     cells: tuple[Cell, ...]
     lacks: tuple[Lack, ...]
+    cost: Cost | None = None
+    """What its unfinished cells would ask; None where the data can't be counted."""
 
 
 def look(config: Any, name: str) -> Looked:
@@ -57,7 +76,28 @@ def look(config: Any, name: str) -> Looked:
     cells: tuple[Cell, ...] = ()
     with suppress(UserError):  # what keeps them from being known is among the lacks
         cells = tuple(cells_of(parts))
-    return Looked(name, cells, tuple(found))
+    open_cells = [cell.label for cell in cells if cell.state() != "done"] if cells else list(parts.operators)
+    return Looked(name, cells, tuple(found), _cost(parts, count, open_cells))
+
+
+def _cost(parts: Parts, count: int | None, labels: Sequence[str]) -> Cost | None:
+    """Of these operators and the originals that they are compared with; stored answers cost nothing."""
+    if count is None:
+        return None
+    chosen = [parts.operators[label] for label in labels]
+    originals = {bool(getattr(operator, "or_none", False)) for operator in chosen}
+    requests = count * (len(originals) + sum(operator.draws or 1 for operator in chosen))
+    read, written = _tokens(parts)
+    price, tokens_in, tokens_out = parts.spec.price, requests * read, requests * written
+    usd = cost(price, tokens_in, tokens_out).usd if price.input or price.output else None
+    open_labels = tuple(label for label in labels if not parts.operators[label].draws)
+    return Cost(requests, open_labels, tokens_in, tokens_out, usd)
+
+
+def _tokens(parts: Parts) -> tuple[int, int]:
+    """Of one request at most: read and written."""
+    written = max(parts.spec.sampling.max_new_tokens, parts.style.max_new_tokens or 0)
+    return int(parts.engine.get("first_input_tokens") or 8192), written
 
 
 def _data(parts: Parts) -> tuple[int | None, tuple[Lack, ...]]:
@@ -131,7 +171,8 @@ def _money(parts: Parts, count: int | None) -> Iterator[Lack]:
     total = None
     if count is not None:
         draws = sum(operator.draws or 1 for operator in parts.operators.values())
-        asked = count * (1 + draws)
+        originals = {bool(getattr(operator, "or_none", False)) for operator in parts.operators.values()}
+        asked = count * (len(originals) + draws)
         total = asked * each
         bound += f", {asked:,} requests {total:,.2f} USD"
     if budget is None:

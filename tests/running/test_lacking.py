@@ -91,6 +91,20 @@ def test_money_is_told_and_stops_nothing():
     assert "money" not in kinds("model=qwen3_vl", "limit=2")
 
 
+def test_requests_tokens_and_money_are_counted(capsys):
+    cost = look(assets.compose(["model=gpt4o", "limit=3", "perturb=[bow,absent,subsets]"]), "job").cost
+    draws = look(assets.compose(["model=gpt4o", "limit=3", "perturb=bow"]), "job").cost.requests - 3
+    # the original twice, once with a prompt that allows to say "none"; parts are one at least
+    assert cost.requests == 3 * 2 + draws + 3 + 3 and set(cost.open) == {"absent", "subsets"}
+    assert cost.usd == pytest.approx((cost.tokens_in * 2.5 + cost.tokens_out * 10) / 1e6)
+    dry_run.list_cells(["model=listener", "limit=3"])
+    told = capsys.readouterr().out
+    assert "6 requests" in told and "no price" in told
+    dry_run.list_cells(["model=gpt4o,listener", "limit=3", "perturb=subsets"])
+    told = capsys.readouterr().out
+    assert "at least 12 requests" in told and "USD for 1 of 2 jobs" in told and "subsets: one request" in told
+
+
 def test_each_lack_is_told_once_with_its_jobs(capsys):
     words = ["model=gpt4o,listener", "data=ref_adv_s,shapes", "prompt=direct", "limit=2"]
     assert dry_run.list_cells(words) == 1
