@@ -58,11 +58,12 @@ class Finding:
 def other_reading(samples: Samples, declared: str, least: int = 10) -> Finding | None:
     """The reading that the gold boxes speak for, if it is clearly another than the declared one.
 
-    declared: the declared frame's name, for what is read in another form. least: fewer answers say nothing.
+    declared: the declared frame's name, for what is read in another form. least: fewer different answers,
+    or referents, say nothing.
     """
+    if min(len(np.unique(samples.raw, axis=0)), len(np.unique(samples.gold, axis=0))) < least:
+        return None  # one box for all, or one referent: a scale can be fitted to anything
     n = len(samples.raw)
-    if n < least:
-        return None
     own = int(np.sum(samples.declared >= HIT))
     best: Finding | None = None
     for name, boxes in _readings(samples, declared):

@@ -267,3 +267,15 @@ def test_draws_of_one_example_may_answer_alike():
     for _ in range(3):
         check.add(Reading(box, 1, (100, 100, 500, 500)), VGA, "one", Box(64, 48, 320, 240))
     assert len(check.samples().raw) == 3
+
+
+@pytest.mark.parametrize("golds", [1, 40])
+def test_one_box_for_all_is_no_sign_of_another_scale(golds):
+    """A scale that takes the one answer to the one referent can always be found."""
+    rng, frame, seen = random.Random(3), OriginalPixels(), Seen((320, 240), (320, 240))
+    boxes = [drawn(rng, (320, 240)) for _ in range(golds)]
+    check = FrameCheck(frame, "original")
+    for number in range(40):
+        box = frame.to_pixels((80, 60, 240, 180), seen)[0]
+        check.add(Reading(box, 1, (80, 60, 240, 180)), seen, f"e{number}", boxes[number % golds])
+    assert not any("frame:" in warning for warning in check.warnings())
