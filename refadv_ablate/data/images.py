@@ -250,8 +250,16 @@ def _opened(source: Path | io.BytesIO, name: str, limit: int) -> Iterator[Image.
 
 def _decoded(source: Path | io.BytesIO, name: str, limit: int) -> Image.Image:
     with _opened(source, name, limit) as image:
+        deep = any("16" in str(tile[-1]) for tile in image.tile)
         image.load()
-        return to_rgb(image).copy()
+        rgb = to_rgb(image).copy()
+    if deep and image.mode.startswith("RGB") and int(np.asarray(rgb).max()) < 16:
+        # Pillow keeps the upper byte of 16-bit colours alone: what is in the lower one is lost
+        raise ImageUnreadable(
+            f"image {name} holds colours of 10 or 12 bits in 16, which would be read as black; "
+            "convert it to 8 bits a colour, or exclude broken_image"
+        )
+    return rgb
 
 
 def _cause(error: Exception) -> str:

@@ -230,3 +230,24 @@ def test_references_travel_between_processes_and_threads(tmp_path: Path) -> None
     for thread in threads:
         thread.join()
     assert sizes == [(40, 30)] * 8
+
+
+def test_colours_of_twelve_bits_in_sixteen_are_refused_and_not_shown_black(tmp_path):
+    """Written by hand: Pillow writes no PNG of 16 bits a colour."""
+    import struct
+    import zlib
+
+    def png(value: int) -> bytes:
+        def chunk(kind: bytes, data: bytes) -> bytes:
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        rows = b"".join(b"\0" + struct.pack(">3H", value, value, value) * 4 for _ in range(4))
+        header = struct.pack(">2I5B", 4, 4, 16, 2, 0, 0, 0)
+        body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        return b"\x89PNG\r\n\x1a\n" + body
+
+    (tmp_path / "12.png").write_bytes(png(4000))
+    (tmp_path / "16.png").write_bytes(png(40_000))
+    with pytest.raises(ImageUnreadable, match="10 or 12 bits in 16"):
+        FileImage(tmp_path / "12.png", "12").load()
+    assert FileImage(tmp_path / "16.png", "16").load().getpixel((0, 0)) == (156, 156, 156)
