@@ -250,7 +250,7 @@ def _opened(source: Path | io.BytesIO, name: str, limit: int) -> Iterator[Image.
 
 def _decoded(source: Path | io.BytesIO, name: str, limit: int) -> Image.Image:
     with _opened(source, name, limit) as image:
-        deep = any("16" in str(tile[-1]) for tile in image.tile)
+        deep = any("16" in str(tile[-1]) for tile in getattr(image, "tile", ()))
         image.load()
         rgb = to_rgb(image).copy()
     if deep and image.mode.startswith("RGB") and int(np.asarray(rgb).max()) < 16:
