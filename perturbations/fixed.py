@@ -1,4 +1,4 @@
-"""Texts that don't depend on the expression, and the arms that leave it alone."""
+"""Texts that don't depend on the expression, and control conditions that leave it as it is."""
 
 from __future__ import annotations
 

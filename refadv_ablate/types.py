@@ -1,4 +1,4 @@
-"""The architecture on one page.
+"""The core types: the architecture on one page.
 
     Data ▶ Example ▶ Operator ▶ Perturbed ▶ prompt ▶ Request ▶ Model ▶ Reply ▶ parse ▶ Reading ▶ Record
     Record* ▶ stats.compare(original, perturbed) ▶ Comparison ▶ report · MLflow

@@ -1,4 +1,4 @@
-"""One score per answer, and an arm: the scores of one condition in compact columns."""
+"""Scores of answers: IoU, the metrics made of it, and all scores of one condition (an arm) in columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs coroutines in an event loop of its own thread for a plain generator to feed and drain."""
+"""Runs asynchronous calls in a thread of their own, so that an ordinary generator can use them."""
 
 from __future__ import annotations
 
