@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refadv_ablate import hints
+from refadv_ablate.config import hints
 
 TEXTS = {
     "bow": "# words in a random order\nbow:\n  _target_: perturbations.BagOfWords\n  n_shuffles: 1\n",
