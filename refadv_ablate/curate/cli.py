@@ -20,7 +20,9 @@ KEYS = {
     "data.instances": "source.instances",
     "data.image_root": "source.images",
 }
-GROUPS = ("source", "llm", "method")
+GROUPS = ("source", "llm", "prompts", "method")
+DRY = ("judge", "compose")
+"""Stages that know --dry-run."""
 STAGES = {
     "prepare": "images with instance annotations → scenes with numbered candidates",
     "judge": "query 1: the most similar pair of each scene, and what tells it apart",
@@ -71,6 +73,7 @@ def help_text() -> str:
         f"refadv-ablate {__version__}: make a Ref-Adv of your own",
         "",
         "  python -m refadv_ablate.curate STAGE key=value …",
+        "  --dry-run after judge or compose: what it would ask and cost; nothing is asked",
         "",
         "stages, in their order:",
         *(f"  {name:<13} {about}" for name, about in STAGES.items()),
@@ -92,12 +95,17 @@ def run(stage: str, words: Sequence[str]) -> int:
     """One stage with its overrides."""
     if stage not in STAGES:
         raise UserError(f"there is no stage {stage!r}; {nearest(stage, STAGES)}")
+    dry_run = "--dry-run" in words
+    if dry_run and stage not in DRY:
+        raise UserError(f"{stage} knows no --dry-run: only {' and '.join(DRY)} ask anybody; leave it out")
+    words = [word for word in words if word != "--dry-run"]
     for word in words:
         if word.startswith("-"):
             raise UserError(f"unknown option {word!r}: a stage takes key=value words; --help lists them")
     assets.check(words, FOLDER, GROUPS)
     config = assets.compose(words, folder=FOLDER)
     from refadv_ablate.curate import stages
+    from refadv_ablate.curate.common import Common
 
     function: Callable[[Any, Any], int] = getattr(stages, stage)
-    return function(stages.Common.of(config), config)
+    return function(Common.of(config, dry_run), config)

@@ -17,6 +17,9 @@ from refadv_ablate.seeding import generator
 from refadv_ablate.storage.jsonl import write_json, write_jsonl
 from refadv_ablate.types import Json
 
+PROMPTS = ("prompts", "judge_prompt", "compose_prompt")
+"""Which words an expression was made with; the digests are those of provenance.json, which has the words."""
+
 
 def split_of(sha256: str, splits: Mapping[str, float], seed: int) -> str:
     """The split of an image: by its content and the seed alone, so that no image is in two."""
@@ -52,6 +55,7 @@ def row(number: int, item: Item, file_name: str, split: str) -> dict[str, Json]:
             "scene": scene.id,
             "method": str(item.made.get("method", "")),
             "polarity": str(item.made.get("polarity", "")),
+            **{key: str(item.made.get(key, "")) for key in PROMPTS},
             "look_alike": scene.boxes[item.distractor - 1].as_list(),
         },
         "split": split,
@@ -146,7 +150,8 @@ def write_parquet(rows: Sequence[Mapping[str, Any]], folder: Path, path: Path) -
         "category": pa.string(),
         "candidates": pa.list_(pa.struct([("box", floats), ("category", pa.string())])),
         "attributes": pa.struct(
-            [(k, pa.string()) for k in ("item", "scene", "method", "polarity")] + [("look_alike", floats)]
+            [(k, pa.string()) for k in ("item", "scene", "method", "polarity", *PROMPTS)]
+            + [("look_alike", floats)]
         ),
         "split": pa.string(),
     }

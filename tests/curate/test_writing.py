@@ -12,9 +12,10 @@ import pytest
 from refadv_ablate.curate.annotation.items import load_items
 from refadv_ablate.curate.cli import main
 from refadv_ablate.curate.generation.checks import Checks, duplicates
+from refadv_ablate.curate.generation.default import Default
 from refadv_ablate.curate.generation.llm import json_object
 from refadv_ablate.curate.generation.schemas import Composition, Judgement, judgement_fault
-from refadv_ablate.curate.generation.writing import composition_fault
+from refadv_ablate.curate.generation.sifting import first_fault
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import load_scenes
 from tests.chat_server import Failure, chat_server
@@ -203,6 +204,11 @@ def test_a_refusal_and_a_cut_answer_are_rejected(fresh: Path) -> None:
     status, _ = stage("judge", fresh, lambda body: '{"a":' + nested + "}", "limit=1")
     assert status == 0
     assert Ledger(fresh / "judged.jsonl").rows()[0]["status"] == "rejected"
+
+
+def composition_fault(answer: Composition, checks: Checks, category: str) -> str:
+    made = list(Default().made(answer.model_dump(), None, 1))
+    return Default().set_fault(made) or first_fault(made, checks, category)
 
 
 def changed(index: int, **changes: Any) -> dict[str, Any]:

@@ -16,17 +16,83 @@ SUBTLE = ["with the sharper outline", "with the smoother outline"]
 
 def question(body: dict[str, Any]) -> str:
     """The first question of the conversation."""
-    parts = body["messages"][1]["content"]
+    parts = _asked(body)
     return next(part["text"] for part in parts if part["type"] == "text")
 
 
 def image(body: dict[str, Any]) -> str:
-    parts = body["messages"][1]["content"]
+    parts = _asked(body)
     return next(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
+
+
+def _asked(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the user said first; the paper's query 1 has no system message before it."""
+    return next(m["content"] for m in body["messages"] if m["role"] == "user")
 
 
 def is_judge(body: dict[str, Any]) -> bool:
     return "Step 1" in question(body)
+
+
+# ── the paper's field names ─────────────────────────────────────────────────────────────────────
+
+
+def listing1(n: int = 4, **changes: Any) -> dict[str, Any]:
+    ours = judgement(n)
+    groups = [
+        {"id": f"G{k}", "name": d["property"], "A": d["phrase_a"], "B": d["phrase_b"]}
+        for k, d in enumerate(ours["group_discriminators"], 1)
+    ]
+    pairs = [
+        {
+            "id": f"P{k}",
+            "name": d["property"],
+            "i": d["phrase_first"],
+            "j": d["phrase_second"],
+            "noticeability": "noticeable" if d["noticeable"] else "unnoticeable",
+        }
+        for k, d in enumerate(ours["pair_discriminators"], 1)
+    ]
+    return {
+        "similar_group": {"ids": [1, 2], "label": "A"},
+        "groups": {"A": [1, 2], "B": ours["others"]},
+        "group_discriminators": groups,
+        "in_pair_discriminators": pairs,
+    } | changes
+
+
+def listing2(category: str = "star", target: int = 1, **changes: Any) -> dict[str, Any]:
+    ours = composition(category, "first" if target == 1 else "second")["expressions"]
+    names = {"positive": "only_positive", "negation": "only_negative", "both": "both"}
+    made = []
+    for k, one in enumerate(ours, 1):
+        pair = judgement()["pair_discriminators"][one["pair"] - 1]
+        own, other = pair["phrase_first"], pair["phrase_second"]
+        own, other = (own, other) if target == 1 else (other, own)
+        made.append(
+            {
+                "id": f"E{k}",
+                "target_id": target,
+                "group_dids": [f"G{one['group']}"],
+                "pair_dids": [f"P{one['pair']}"],
+                "inpair_positive_phrase": own,
+                "inpair_negative_phrase": other,
+                "inpair_phrase": names[one["polarity"]],
+                "text": one["expression"],
+            }
+        )
+    return {"expressions": made} | changes
+
+
+def write_as_the_paper(body: dict[str, Any]) -> str:
+    """Good answers in the paper's fields."""
+    text = question(body)
+    if "Observations" not in text:
+        found = re.search(r"shows (\d+) ", text)
+        assert found
+        return json.dumps(listing1(int(found[1])))
+    target, category = re.search(r"Target ID: (\d+)\nTarget Class: (.*)", text).groups()  # type: ignore[union-attr]
+    return json.dumps(listing2(category, int(target)))
 
 
 def judgement(n: int = 4, **changes: Any) -> dict[str, Any]:

@@ -51,24 +51,24 @@ def load_items(out: Path, scenes: Mapping[str, Scene]) -> list[Item]:
 
 
 def _composed(out: Path, scenes: Mapping[str, Scene]) -> Iterator[Item]:
-    latest: dict[tuple[str, int], dict[str, Any]] = {}
+    """Of the latest row of each unit. Units of different prompts stand side by side, to be compared."""
+    latest: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in Ledger(out / "composed.jsonl"):
-        if row.get("method") == "one_step":
-            latest[row["scene"], 0] = row
-        else:
-            latest[row["scene"], row["target"]] = row
-    for (scene_id, _), row in latest.items():
-        scene = scenes.get(scene_id)
+        latest[row["scene"], row.get("target"), row.get("method"), row.get("prompts", "default")] = row
+    for row in latest.values():
+        scene = scenes.get(row["scene"])
         if scene is None or not row.get("pair"):
             continue
+        origin = {"method": row["method"], "prompts": row.get("prompts", "default")}
+        origin |= {k: row[k] for k in ("judge_prompt", "compose_prompt") if row.get(k)}
         for part in row["targets"] if row["method"] == "one_step" else [row]:
             first, second = row["pair"]
             target = part["target"]
             other = second if target == first else first
             for one in part["expressions"]:
                 text = one["expression"]
-                made = {"method": row["method"], **{k: v for k, v in one.items() if k != "expression"}}
-                yield Item(item_id(scene_id, target, text), scene, target, other, text, False, made)
+                made = origin | {k: v for k, v in one.items() if k != "expression"}
+                yield Item(item_id(scene.id, target, text), scene, target, other, text, False, made)
 
 
 def _authored(out: Path, scenes: Mapping[str, Scene]) -> Iterator[Item]:

@@ -14,6 +14,9 @@ _TAG = re.compile(
     re.I,
 )
 _NUMBER = re.compile(r"\d|[\u2460-\u24ff\u2776-\u2793]")
+_COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?=\s*(?:$|[,;.]))"
+_CONTRAST = re.compile(r"\b(?:unlike|(?:as )?opposed to)\b", re.I)
+"""What says in a composed expression which one is not meant, though it is no negation by itself."""
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 
 
@@ -30,22 +33,30 @@ class Checks:
         """Why the expression can't be used; "" if it can."""
         words = _WORD.findall(text)
         if not self.min_words <= len(words) <= self.max_words:
-            return f"it has {len(words)} words; {self.min_words} to {self.max_words} are wanted"
+            wanted = f"{self.min_words} to {self.max_words} are wanted"
+            return f"it is too short or too long: {len(words)} words; {wanted}"
         if not text.isprintable() or "  " in text or any(c in text for c in "<>{}[]|\\"):
             return "it holds characters that no expression has"
+        return self.tag_fault(text, category)
+
+    def tag_fault(self, text: str, category: str = "") -> str:
+        """Whether the text names the tags that were drawn on the image; "" if it doesn't."""
         if _NUMBER.search(text):
             return "it holds a digit"
         named = {w.casefold() for w in (*self.allowed, *category.split())}
         for match in _TAG.finditer(text):
             if not {match.group().casefold(), match.group().casefold().rstrip("s")} & named:
-                return f"it speaks of tags ({match.group()!r})"
+                return f"it speaks of tags: {match.group()!r}"
+        noun = re.escape(category.split()[-1]) if category.split() else "object"
+        if counted := re.search(rf"\b(?:{noun}|object)\s+{_COUNT}", text, re.I):
+            return f"it names a candidate by its number: {counted.group()!r}"
         return ""
 
     def polarity_fault(self, text: str, polarity: Polarity) -> str:
         """Whether the expression negates as its polarity says."""
         from refadv_ablate.data.negation import negated
 
-        has = negated(text)
+        has = negated(text) or bool(_CONTRAST.search(text))
         if polarity == "positive" and has and _firm(text):
             return "it negates, though its polarity is positive"
         return (

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from refadv_ablate.boxes import Box, Quad
-from refadv_ablate.curate.generation import prompts
+from refadv_ablate.curate.generation.texts import Stage
 from refadv_ablate.errors import ModelUnavailable, UserError
 from refadv_ablate.models.openai import OpenAI
 from refadv_ablate.parsing.frames import OriginalPixels
@@ -68,14 +68,13 @@ class LLM:
             raise UserError(f"llm.structured={self.structured!r}: choose from auto, schema, json, none")
 
     def identity(self) -> Mapping[str, Json]:
-        """What determines an answer besides the question."""
+        """What determines an answer besides the question and its texts."""
         return {
             "model": self.model,
             "temperature": self.temperature,
             "seed": self.seed,
             "max_tokens": self.max_tokens,
             "image_format": self.image_format,
-            "prompts": prompts.VERSION,
         }
 
     def engine(self) -> OpenAI:
@@ -115,10 +114,14 @@ class _NoBoxes:
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[T]):
-    """fault: why a well-formed answer means nothing for this scene, "" if it does."""
+    """texts: the system message and the turn after an answer that can't be used.
+
+    fault: why a well-formed answer means nothing for this scene, "" if it does.
+    """
 
     key: str
     text: str
+    texts: Stage
     image: ImageRef
     form: type[T]
     fault: Callable[[T], str]
@@ -206,7 +209,8 @@ class _Talk(Generic[T]):
     def _request(self, question: Question[T]) -> Request:
         self.open[question.key] = (question, Usage())
         user = Message("user", (question.image, question.text))
-        return self._ask((Message("system", (prompts.system(),)), user), question, repeat=0)
+        system = (Message("system", (question.texts.system,)),) if question.texts.system else ()
+        return self._ask((*system, user), question, repeat=0)
 
     def _ask(self, messages: tuple[Message, ...], question: Question[T], repeat: int) -> Request:
         example = Example(question.key, question.image, question.text, Box(0, 0, 1, 1))
@@ -235,7 +239,8 @@ class _Talk(Generic[T]):
         value, problem = read(reply, question)
         if value is None and request.repeat == 0:
             self.open[key] = (question, usage)
-            turns = (Message("assistant", (reply.text,)), Message("user", (prompts.repair(problem),)))
+            said = question.texts.repair.replace("{problem}", problem)
+            turns = (Message("assistant", (reply.text,)), Message("user", (said,)))
             self.repairs.append(self._ask((*request.messages, *turns), question, repeat=1))
             return None
         del self.open[key]

@@ -1,4 +1,4 @@
-"""What the LLM answers with, and whether an answer means something for its scene."""
+"""The forms of answers to `prompts=default`, and whether a judgement means something for its scene."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, m
 Polarity = Literal["positive", "negation", "both"]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """An answer without fields of its own, in which a number is a number and a text a text."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class GroupDiscriminator(_Strict):
+class GroupDiscriminator(Strict):
     """A property that tells the pair (group A) from all other candidates (group B)."""
 
     property: Phrase
@@ -23,7 +25,7 @@ class GroupDiscriminator(_Strict):
     phrase_b: Phrase
 
 
-class PairDiscriminator(_Strict):
+class PairDiscriminator(Strict):
     """A property that tells the two members of the pair from each other."""
 
     property: Phrase
@@ -32,7 +34,7 @@ class PairDiscriminator(_Strict):
     phrase_second: Phrase
 
 
-class Judgement(_Strict):
+class Judgement(Strict):
     """Answer to query 1. pair: the two most similar candidates (group A), by their numbers."""
 
     pair: Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -41,7 +43,7 @@ class Judgement(_Strict):
     pair_discriminators: Annotated[list[PairDiscriminator], Field(min_length=4, max_length=4)]
 
 
-class Composed(_Strict):
+class Composed(Strict):
     """One expression. group: 1 or 2, pair: 1 to 4: which discriminators it was made from."""
 
     group: Annotated[int, Field(ge=1, le=2)]
@@ -50,20 +52,20 @@ class Composed(_Strict):
     expression: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
 
 
-class Composition(_Strict):
+class Composition(Strict):
     """Answer to query 2: expressions for one target."""
 
     expressions: Annotated[list[Composed], Field(min_length=4, max_length=4)]
 
 
-class OneStepTarget(_Strict):
+class OneStepTarget(Strict):
     """Expressions for one member of the pair, in the single-step ablation."""
 
     target: int
     expressions: Annotated[list[Phrase], Field(min_length=4, max_length=4)]
 
 
-class OneStep(_Strict):
+class OneStep(Strict):
     """Answer of the single-step ablation: the pair and all of its expressions at once."""
 
     pair: Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -85,16 +87,16 @@ def judgement_fault(answer: Judgement, candidates: int) -> str:
     if noticeable != 2:
         return f"exactly 2 pair discriminators must be noticeable and 2 unnoticeable, not {noticeable}"
     for group in answer.group_discriminators:
-        if _same(group.phrase_a, group.phrase_b):
+        if same_phrase(group.phrase_a, group.phrase_b):
             return f"the phrases of {group.property!r} for A and for B are the same"
     for one in answer.pair_discriminators:
-        if _same(one.phrase_first, one.phrase_second):
+        if same_phrase(one.phrase_first, one.phrase_second):
             return f"the phrases of {one.property!r} for the two of the pair are the same"
     for name, phrases in (
         ("group", [d.phrase_a for d in answer.group_discriminators]),
         ("pair", [d.phrase_first for d in answer.pair_discriminators]),
     ):
-        if len({_plain(p) for p in phrases}) < len(phrases):
+        if len({plain_phrase(p) for p in phrases}) < len(phrases):
             return f"two {name} discriminators say the same"
     return ""
 
@@ -115,9 +117,11 @@ def one_step_fault(answer: OneStep, candidates: int) -> str:
     return "" if sorted(targets) == sorted(answer.pair) else f"targets must be the pair {answer.pair}"
 
 
-def _plain(text: str) -> str:
+def plain_phrase(text: str) -> str:
+    """What two phrases share that say the same to the letter."""
     return " ".join(text.casefold().split())
 
 
-def _same(a: str, b: str) -> bool:
-    return _plain(a) == _plain(b)
+def same_phrase(a: str, b: str) -> bool:
+    """Whether two phrases say the same to the letter."""
+    return plain_phrase(a) == plain_phrase(b)
