@@ -12,10 +12,16 @@ from refadv_ablate.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Who annotates, and where the page is served."""
+    """Who annotates, and where the page is served.
+
+    own: whether people also verify what they wrote themselves, which they can't find blind. skip_dropped:
+    whether an expression that somebody has turned down is shown to nobody else.
+    """
 
     annotators: tuple[str, ...] = ()
     needed: int = 3
+    own: bool = False
+    skip_dropped: bool = False
     host: str = "127.0.0.1"
     port: int = 8765
     hosts: tuple[str, ...] | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from refadv_ablate import assets
-from refadv_ablate.curate.annotation.items import load_items
+from refadv_ablate.curate.annotation.items import Item, load_items
 from refadv_ablate.curate.common import Common, say
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.results import cost as cost
@@ -112,15 +112,38 @@ def _serve(common: Common, config: Any, page: str) -> int:
     checks = assets.build(config.checks, "checks")
     answers, authored = Ledger(common.out / "answers.jsonl"), Ledger(common.out / "authored.jsonl")
     with answers.writing(), authored.writing():
-        desk = Desk(scenes, items, names, answers, authored, checks, common.seed)
+        desk = Desk(scenes, items, settings, answers, authored, checks, common.seed)
         shown = "localhost" if settings.host in ("127.0.0.1", "0.0.0.0") else settings.host  # noqa: S104 - shown only
         say(f"open http://{shown}:{settings.port}{page} ({len(items)} expressions, {', '.join(names)})")
-        if settings.host not in ("127.0.0.1", "localhost", "::1"):
-            say("anybody in this network can open the page and answer under any of these names")
+        say(f"progress and agreement: http://{shown}:{settings.port}/progress")
+        for line in _warnings(settings, items):
+            say(line)
         say("Ctrl-C stops it; answers are on disk as soon as the page shows the next step")
         sys.stdout.flush()
         serve(application(desk, settings.allowed_hosts()), settings.host, settings.port)
     return 0
+
+
+def _warnings(settings: Verify, items: list[Item]) -> list[str]:
+    """What whoever starts the page should know."""
+    found = []
+    if len(settings.annotators) < settings.needed:
+        found.append(
+            f"{len(settings.annotators)} annotators can't give verify.needed={settings.needed} verdicts: "
+            "nothing will be kept; name more, or ask for fewer"
+        )
+    elif not settings.own:
+        short = [
+            i for i in items if i.human and len({*settings.annotators} - {i.made["author"]}) < settings.needed
+        ]
+        if short:
+            found.append(
+                f"{len(short)} expressions can't be kept: without their author fewer than "
+                f"verify.needed={settings.needed} people are left to judge them; name one more annotator"
+            )
+    if settings.host not in ("127.0.0.1", "localhost", "::1"):
+        found.append("anybody in this network can open the page and answer under any of these names")
+    return found
 
 
 def label_studio(common: Common, config: Any) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from refadv_ablate.curate.annotation.answers import outcomes, sheet
-from refadv_ablate.curate.annotation.items import load_items, order
+from refadv_ablate.curate.annotation.items import load_items, order, standing
 from refadv_ablate.curate.cli import main
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import load_scenes
@@ -240,6 +240,53 @@ def test_everything_can_be_done_by_keyboard_and_taken_back(browser: Any, server:
     page.context.close()
 
 
+def test_two_browsers_of_one_annotator_share_the_work_and_a_late_answer_changes_nothing(
+    browser: Any, server: Server, out: Path
+) -> None:
+    items = {i.id: i for i in load_items(out, load_scenes(out))}
+    laptop, phone = open_page(browser, server, "ana"), open_page(browser, server, "ana", **PHONE)
+    first, second = laptop.evaluate("task.item"), phone.evaluate("task.item")
+    assert first != second
+    point_at(laptop, items[first].gold, items[first].scene.size)
+    laptop.keyboard.press("Enter")
+    laptop.wait_for_selector("#verdict:not([hidden])")
+    phone.evaluate(f"load({first!r})")  # the same item in both, with the verdict open
+    until(phone, f"task.item === {first!r}")
+    verdict(laptop, "yy")
+    phone.click("#q-correct [data-value=false]")
+    phone.click("#q-hard [data-value=false]")
+    phone.click("#save")
+    phone.wait_for_selector("#banner:not([hidden])")
+    assert "that verdict stands" in phone.text_content("#banner")
+    assert phone.evaluate("task.item") not in (first, None)
+    rows = Ledger(out / "answers.jsonl").rows()
+    assert [(r["kind"], r.get("correct")) for r in rows] == [("blind", None), ("verdict", True)]
+    laptop.keyboard.press("Control+z")  # back, though the next one is not begun
+    until(laptop, f"task.item === {first!r}")
+    laptop.click("#q-hard [data-value=false]")
+    laptop.keyboard.press("Enter")
+    until(laptop, f"task.item !== {first!r}")
+    assert sheet(Ledger(out / "answers.jsonl"))["ana"][first].verdict["hard"] is False  # type: ignore[index]
+    assert laptop.problems == phone.problems == []
+    for page in (laptop, phone):
+        page.context.close()
+
+
+def test_progress_and_agreement_are_live(browser: Any, server: Server, out: Path) -> None:
+    watcher = browser.new_context().new_page()
+    watcher.goto(f"{server.url}/progress")
+    watcher.wait_for_selector("#people tr")
+    assert watcher.text_content("#count").startswith("0 kept")
+    page = open_page(browser, server, "ben")
+    for _ in range(5):
+        page.keyboard.press("0")
+        verdict(page, "yyy")
+    until(page, "document.querySelector('#count').textContent.includes('left')")
+    until(watcher, "document.querySelector('#people').textContent.includes('5 of 24')")
+    page.context.close()
+    watcher.context.close()
+
+
 def test_a_box_can_be_drawn_and_odd_texts_are_shown_and_not_run(
     browser: Any, server: Server, out: Path
 ) -> None:
@@ -289,7 +336,15 @@ def test_people_write_expressions_for_pairs_of_their_choice(browser: Any, server
     page.fill("#text", "the one beside the edge, not its twin")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#written li")
-    rows = Ledger(out / "authored.jsonl").rows()
+    page.click("#written button")
+    page.wait_for_selector("#written li", state="detached")
+    assert page.input_value("#text") == "the one beside the edge, not its twin", "its words can be mended"
+    page.click("#save")
+    page.wait_for_selector("#written li")
+    page.keyboard.press("PageDown")
+    until(page, "scene.index === 1")
+    assert "1 written" in page.text_content("#count")
+    rows = standing(Ledger(out / "authored.jsonl").rows())
     assert [r["expression"] for r in rows] == ["the one beside the edge, not its twin"]
     assert rows[0]["target"] != rows[0]["distractor"]
     page.context.close()

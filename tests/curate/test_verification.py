@@ -15,7 +15,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as reference_kappa
 
 from refadv_ablate.curate.annotation.agreement import Share, agreement, fleiss_kappa, lines
 from refadv_ablate.curate.annotation.answers import chosen, outcome, outcomes, sheet
-from refadv_ablate.curate.annotation.desk import Desk
+from refadv_ablate.curate.annotation.desk import HELD, Desk
 from refadv_ablate.curate.annotation.items import Item, load_items
 from refadv_ablate.curate.annotation.label_studio import read_annotations
 from refadv_ablate.curate.annotation.server import application
@@ -24,6 +24,7 @@ from refadv_ablate.curate.cost import Figures, sentence
 from refadv_ablate.curate.generation.checks import Checks
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene, load_scenes
+from refadv_ablate.curate.settings import Verify
 
 NAMES = ["ana", "ben", "chi"]
 
@@ -38,10 +39,10 @@ def items(out: Path, scenes: dict[str, Scene]) -> list[Item]:
     return load_items(out, scenes)
 
 
-def desk(out: Path) -> Desk:
+def desk(out: Path, **settings: Any) -> Desk:
     scenes = load_scenes(out)
     ledgers = Ledger(out / "answers.jsonl"), Ledger(out / "authored.jsonl")
-    return Desk(scenes, load_items(out, scenes), NAMES, *ledgers, Checks(), seed=0)
+    return Desk(scenes, load_items(out, scenes), Verify(tuple(NAMES), **settings), *ledgers, Checks(), seed=0)
 
 
 @pytest.fixture
@@ -191,6 +192,121 @@ def test_an_answer_sent_twice_is_kept_once_and_survives_a_new_server(
     assert again.get("/api/next", params={"annotator": "ben"}).json()["done"] == 1
 
 
+def asked(client: TestClient, name: str, window: str = "", **more: str) -> dict[str, Any]:
+    told: dict[str, Any] = client.get(
+        "/api/next", params={"annotator": name, "window": window, **more}
+    ).json()
+    return told
+
+
+def test_two_windows_of_one_annotator_get_different_items_and_judge_none_twice(
+    client: TestClient, out: Path, items: list[Item]
+) -> None:
+    by_id = {i.id: i for i in items}
+    for _ in range(len(items) // 2):
+        shown = {window: asked(client, "ana", window)["item"] for window in ("laptop", "phone")}
+        assert shown["laptop"] != shown["phone"]
+        assert asked(client, "ana", "laptop")["item"] == shown["laptop"], "the same after a reload"
+        for window, item in shown.items():
+            client.post("/api/answer", json=blind(by_id[item], "ana", key=f"{window}{item}b"))
+            client.post("/api/answer", json=verdict(by_id[item], "ana", key=f"{window}{item}v"))
+    assert asked(client, "ana", "laptop")["item"] is None
+    rows = Ledger(out / "answers.jsonl").rows()
+    assert len(rows) == 2 * len(items), "nothing lost, nothing judged twice"
+    assert {r["item"] for r in rows} == set(by_id)
+
+
+def test_what_a_closed_window_showed_comes_back(out: Path) -> None:
+    now = [0.0]
+    one = desk(out)
+    one.clock = lambda: now[0]
+    first = one.next("ana", window="closed")["item"]
+    assert one.next("ana", window="new")["item"] != first
+    now[0] = HELD + 1
+    assert one.next("ana", window="other")["item"] == first
+
+
+def test_the_slower_of_two_windows_is_told_and_overwrites_nothing(
+    client: TestClient, out: Path, items: list[Item]
+) -> None:
+    item = items[0]
+    assert client.post("/api/answer", json=blind(item, "ana", key="a")).status_code == 200
+    late = client.post("/api/answer", json=blind(item, "ana", key="b", point=[1, 1]))
+    assert late.status_code == 409 and "in another window already" in late.json()["detail"]
+    assert client.post("/api/answer", json=verdict(item, "ana", key="c")).status_code == 200
+    late = client.post("/api/answer", json=verdict(item, "ana", correct=False, key="d"))
+    assert late.status_code == 409 and "that verdict stands" in late.json()["detail"]
+    told = asked(client, "ana", item=item.id)
+    changed = verdict(item, "ana", correct=False, key="e", replaces=told["verdict"]["key"])
+    assert client.post("/api/answer", json=changed).status_code == 200, "who has seen it may change it"
+    assert client.post("/api/answer", json=changed).status_code == 200, "sent again"
+    assert [r["key"] for r in Ledger(out / "answers.jsonl")] == ["a", "c", "e"]
+
+
+def test_one_can_go_back_from_a_new_item_and_from_the_end(client: TestClient, items: list[Item]) -> None:
+    by_id, seen = {i.id: i for i in items}, []
+    while (told := asked(client, "ben"))["item"]:
+        assert told["before"] == (seen[-1] if seen else None)
+        seen.append(told["item"])
+        client.post("/api/answer", json=blind(by_id[told["item"]], "ben", seconds=4))
+        client.post("/api/answer", json=verdict(by_id[told["item"]], "ben", seconds=2))
+    assert told["before"] == seen[-1]
+    assert asked(client, "ben", item=seen[-1])["before"] == seen[-2]
+    assert told["pace"] == 6.0
+    assert asked(client, "chi")["pace"] is None
+
+
+def test_agreement_is_told_live_and_of_no_single_item(client: TestClient, items: list[Item]) -> None:
+    told = client.get("/api/progress").json()
+    assert (told["kept"], told["open"]) == (0, len(items))
+    for k, name in enumerate(NAMES):
+        for item, correct in ((items[0], True), (items[1], k < 2)):
+            client.post("/api/answer", json=blind(item, name))
+            client.post("/api/answer", json=verdict(item, name, correct))
+        told = client.get("/api/progress").json()
+        assert (told["kept"], told["dropped"]) == ((0, 0), (0, 0), (1, 1))[k], "unanimous, or not kept"
+    assert [p["done"] for p in told["people"]] == [2, 2, 2]
+    text = json.dumps(told)
+    assert "keep rate of those decided: 50.0%" in text and "Fleiss" in text
+    assert not any(i.id in text or i.expression in text for i in items)
+
+
+def test_what_one_has_turned_down_can_be_kept_from_the_others(out: Path, items: list[Item]) -> None:
+    client = TestClient(application(desk(out, skip_dropped=True), ["testserver"]))
+    begun, dropped = items[0], items[1]
+    client.post("/api/answer", json=blind(begun, "ben"))
+    for item in (begun, dropped):
+        client.post("/api/answer", json=blind(item, "ana"))
+        client.post("/api/answer", json=verdict(item, "ana", hard=False))
+    assert asked(client, "chi")["total"] == len(items) - 2
+    assert asked(client, "ben")["total"] == len(items) - 1, "what was begun may be finished"
+    assert asked(client, "ana")["done"] == 2
+    shown = " ".join(client.get("/api/progress").json()["lines"])
+    assert "2 dropped expressions have not been judged by all" in shown
+
+
+def test_authors_do_not_verify_their_own_and_can_take_it_back(out: Path, items: list[Item]) -> None:
+    client = TestClient(application(desk(out), ["testserver"]))
+    scene = client.get("/api/scene", params={"annotator": "ana"}).json()
+    base = {"annotator": "ana", "scene": scene["scene"], "target": 1, "distractor": 3}
+    for text in ("the star up there", "the star over there"):
+        assert client.post("/api/author", json=base | {"expression": text}).status_code == 200
+    assert asked(client, "ana")["total"] == len(items)
+    assert asked(client, "ben")["total"] == len(items) + 2, "there at once"
+    first, second = client.get("/api/scene", params={"annotator": "ana"}).json()["written"]
+    gone = {"annotator": "ana", "item": first["item"], "key": "w"}
+    assert client.post("/api/withdraw", json=gone | {"annotator": "ben", "key": ""}).status_code == 409
+    assert client.post("/api/withdraw", json=gone).status_code == 200
+    assert client.post("/api/withdraw", json=gone).status_code == 200, "sent again"
+    assert asked(client, "ben")["total"] == len(items) + 1
+    client.post("/api/answer", json=blind(items[0], "ben") | {"item": second["item"]})
+    late = client.post("/api/withdraw", json=gone | {"item": second["item"], "key": "x"})
+    assert late.status_code == 409 and "so it stays" in late.json()["detail"]
+    again = TestClient(application(desk(out, own=True), ["testserver"]))
+    assert asked(again, "ana")["total"] == len(items) + 1
+    assert again.get("/api/scene", params={"annotator": "ana"}).json()["all_written"] == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
@@ -227,7 +343,16 @@ def test_other_sites_other_hosts_and_oversized_posts_are_refused(
 
 
 def test_pages_run_nothing_from_elsewhere(client: TestClient) -> None:
-    for path in ("/", "/author", "/style.css", "/common.js", "/verify.js", "/author.js"):
+    for path in (
+        "/",
+        "/author",
+        "/progress",
+        "/progress.js",
+        "/style.css",
+        "/common.js",
+        "/verify.js",
+        "/author.js",
+    ):
         got = client.get(path)
         assert got.status_code == 200
         assert "default-src 'none'" in got.headers["content-security-policy"]

@@ -72,7 +72,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Statistics of a verification. blind: by annotator, whether the gold target was found unaided."""
+    """Statistics of a verification. blind: by annotator, whether the gold target was found unaided.
+
+    dropped_early: dropped with fewer verdicts than are needed; these enter no kappa.
+    """
 
     kappa_correct: Kappa
     kappa_hard: Kappa
@@ -84,6 +87,7 @@ class Agreement:
     dropped: int
     open: int
     keep_rate: Share
+    dropped_early: int = 0
 
 
 def agreement(items: Sequence[Item], answers: Sheet, found: Sequence[Outcome], needed: int) -> Agreement:
@@ -104,6 +108,7 @@ def agreement(items: Sequence[Item], answers: Sheet, found: Sequence[Outcome], n
         dropped=states["dropped"],
         open=states["open"],
         keep_rate=Share(states["kept"], states["kept"] + states["dropped"]),
+        dropped_early=sum(o.state == "dropped" and o.verdicts < needed for o in found),
     )
 
 
@@ -151,4 +156,9 @@ def lines(a: Agreement) -> list[str]:
         value = "n/a" if kappa.value is None else f"{kappa.value:.3f}"
         note = f" ({kappa.note})" if kappa.note else ""
         shown.append(f"Fleiss' kappa, {name}: {value} over {kappa.items} items{note}")
+    if a.dropped_early:
+        shown.append(
+            f"{a.dropped_early} dropped expressions have not been judged by all: they are in no kappa, which "
+            "is then over a milder selection"
+        )
     return shown

@@ -44,7 +44,8 @@ class Blind(_Form):
 class Verdict(_Form):
     """The answers to (a) correct and unambiguous and (b) hard distractors present, having seen the gold.
 
-    reconsidered: whether the annotator, looking again, agrees that the gold box is meant.
+    reconsidered: whether the annotator, looking again, agrees that the gold box is meant. replaces: key of
+    the verdict that the annotator changes by this one, so that two windows can't overwrite each other.
     """
 
     kind: Literal["verdict"] = "verdict"
@@ -53,6 +54,7 @@ class Verdict(_Form):
     correct: bool
     hard: bool
     reconsidered: bool | None = None
+    replaces: Annotated[str, Field(max_length=64)] = ""
     note: Annotated[str, Field(max_length=500)] = ""
     seconds: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
     key: Annotated[str, Field(max_length=64)] = ""

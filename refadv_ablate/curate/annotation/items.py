@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,12 +72,28 @@ def _composed(out: Path, scenes: Mapping[str, Scene]) -> Iterator[Item]:
 
 
 def _authored(out: Path, scenes: Mapping[str, Scene]) -> Iterator[Item]:
-    for row in Ledger(out / "authored.jsonl"):
+    for row in standing(Ledger(out / "authored.jsonl").rows()):
         scene = scenes.get(row["scene"])
         if scene is not None:
-            made = {"method": "human", "author": row["annotator"]}
-            key = item_id(row["scene"], row["target"], row["expression"])
-            yield Item(key, scene, row["target"], row["distractor"], row["expression"], True, made)
+            yield authored_item(row, scene)
+
+
+def standing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of authored.jsonl that their author has not withdrawn since."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        if gone := row.get("withdrawn"):
+            found = [r for r in found if item_id(r["scene"], r["target"], r["expression"]) != gone]
+        else:
+            found.append(dict(row))
+    return found
+
+
+def authored_item(row: Mapping[str, Any], scene: Scene) -> Item:
+    """What annotators verify of a line of authored.jsonl."""
+    made = {"method": "human", "author": row["annotator"]}
+    key = item_id(row["scene"], row["target"], row["expression"])
+    return Item(key, scene, row["target"], row["distractor"], row["expression"], True, made)
 
 
 def order(items: list[Item], annotator: str, seed: int) -> list[Item]:

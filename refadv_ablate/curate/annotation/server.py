@@ -13,17 +13,20 @@ from fastapi.responses import FileResponse, JSONResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from refadv_ablate.curate.annotation.answers import Blind, Verdict
-from refadv_ablate.curate.annotation.desk import Authored, Desk, RefusedError
+from refadv_ablate.curate.annotation.authoring import Authored, RefusedError, Withdrawn
+from refadv_ablate.curate.annotation.desk import Desk
 from refadv_ablate.errors import ImageUnreadable, UserError
 
 PAGES = Path(__file__).parent / "page"
 _FILES = {
     "/": ("verify.html", "text/html; charset=utf-8"),
     "/author": ("author.html", "text/html; charset=utf-8"),
+    "/progress": ("progress.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/common.js": ("common.js", "text/javascript; charset=utf-8"),
     "/verify.js": ("verify.js", "text/javascript; charset=utf-8"),
     "/author.js": ("author.js", "text/javascript; charset=utf-8"),
+    "/progress.js": ("progress.js", "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
     # no inline script, no other host: what annotators or data wrote can't run or call anywhere
@@ -58,8 +61,10 @@ def _add_interface(app: FastAPI, desk: Desk) -> None:
         return {"annotators": desk.annotators, "items": len(desk.items), "scenes": len(desk.scenes)}
 
     @app.get("/api/next")
-    def upcoming(annotator: str, item: str | None = None) -> dict[str, Any]:
-        return desk.next(annotator, item)
+    def upcoming(
+        annotator: str, item: str | None = None, window: Annotated[str, Query(max_length=64)] = ""
+    ) -> dict[str, Any]:
+        return desk.next(annotator, item, window)
 
     @app.post("/api/answer")
     def answer(said: Annotated[Blind | Verdict, Body(discriminator="kind")]) -> dict[str, Any]:
@@ -67,11 +72,19 @@ def _add_interface(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/scene")
     def scene(annotator: str, index: Annotated[int, Query(ge=0, le=10_000_000)] = 0) -> dict[str, Any]:
-        return desk.scene(annotator, index)
+        return desk.authoring.scene(annotator, index)
 
     @app.post("/api/author")
     def author(said: Authored) -> dict[str, Any]:
-        return desk.author(said)
+        return desk.authoring.author(said)
+
+    @app.post("/api/withdraw")
+    def withdraw(said: Withdrawn) -> dict[str, Any]:
+        return desk.authoring.withdraw(said)
+
+    @app.get("/api/progress")
+    def progress() -> dict[str, Any]:
+        return desk.progress()
 
     @app.get("/image/{key}")
     def image(key: str) -> Response:

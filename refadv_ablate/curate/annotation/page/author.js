@@ -24,11 +24,17 @@ async function load(index) {
   $("text").value = "";
   $("image").src = `/image/${encodeURIComponent(scene.scene)}`;
   fit(scene.width, scene.height, 50);
-  $("count").textContent = `scene ${scene.index + 1} of ${scene.total}`;
+  $("count").textContent = `scene ${scene.index + 1} of ${scene.total} · ${scene.all_written} written`;
   $("title").textContent = `${scene.boxes.length} × ${scene.category}`;
   $("written").replaceChildren(...scene.written.map((one) => {
     const item = document.createElement("li");
-    item.textContent = one.expression;
+    const remove = document.createElement("button");
+    remove.type = "button";
+    remove.className = "quiet";
+    remove.textContent = "Remove";
+    remove.setAttribute("aria-label", `Remove: ${one.expression}`);
+    remove.addEventListener("click", () => withdraw(one.item));
+    item.append(one.expression, " ", remove);
     return item;
   }));
   draw();
@@ -89,11 +95,34 @@ async function save() {
   }
 }
 
+/** Takes back an expression that nobody has judged yet; its words are there again to be mended. */
+async function withdraw(item) {
+  const gone = scene.written.find((one) => one.item === item);
+  queue.add("/api/withdraw", {annotator: name(), item, key: newKey()});
+  try {
+    await queue.flush();
+    await load(scene.index);
+    [target, distractor] = [gone.target, gone.distractor];
+    $("text").value = gone.expression;
+    draw();
+    banner("Removed. Its words are below, to be mended or left.");
+  } catch (error) {
+    banner(error.detail, "warn");
+  }
+}
+
 $("text").addEventListener("input", refresh);
 $("save").addEventListener("click", save);
 $("swap").addEventListener("click", () => { [target, distractor] = [distractor, target]; draw(); });
 $("previous").addEventListener("click", () => load((scene.index + scene.total - 1) % scene.total));
 $("following").addEventListener("click", () => load(scene.index + 1));
-document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(); });
+document.addEventListener("keydown", (event) => {
+  if (!scene || $("work").hidden) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+  else if (event.key === "PageDown") $("following").click();
+  else if (event.key === "PageUp") $("previous").click();
+  else return;
+  event.preventDefault();
+});
 
 queue.flush().catch((error) => banner(error.detail, "warn")).then(() => annotators(() => load()));

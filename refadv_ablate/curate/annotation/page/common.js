@@ -34,6 +34,18 @@ function newKey() {
   return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
+/** This window, the same after a reload: what it shows isn't offered in another one of the same person. */
+const thisWindow = sessionStorage.getItem("refadv-window") || newKey();
+sessionStorage.setItem("refadv-window", thisWindow);
+
+/** "· 12 s each · about 33 min left", once there is a pace. */
+function pace(told) {
+  if (!told.pace || told.done >= told.total) return "";
+  const minutes = Math.ceil((told.total - told.done) * told.pace / 60);
+  const left = minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+  return ` · ${Math.round(told.pace)} s each · about ${left} left`;
+}
+
 /** Answers wait in this browser's storage until the server has them on disk. */
 const queue = {
   name: "refadv-unsent",

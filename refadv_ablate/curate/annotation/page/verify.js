@@ -12,12 +12,13 @@ const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
 
 async function load(item) {
   if (!name()) { show(null); return; }
-  const about = new URLSearchParams({annotator: name()});
+  const about = new URLSearchParams({annotator: name(), window: thisWindow});
   if (item) about.set("item", item);
   try {
     const told = await patiently(`/api/next?${about}`);
     if (told.item) await picture(told);
     show(told);
+    if (told.upcoming) new Image().src = `/image/${encodeURIComponent(told.upcoming)}`;
   } catch (error) {
     banner(error.detail || String(error), "warn");
   }
@@ -45,24 +46,27 @@ function show(told) {
     $("count").textContent = "";
     $("over").querySelector("h1").textContent = "Who are you?";
     $("over-text").textContent = "Choose your name above to begin. You can stop at any time and go on later.";
+    $("over-back").hidden = true;
     return;
   }
-  $("count").textContent = `${told.done} of ${told.total}`;
+  $("count").textContent = `${told.done} of ${told.total}${pace(told)}`;
   $("progress").value = told.total ? told.done / told.total : 0;
+  for (const id of ["back", "undo", "over-back"]) $(id).disabled = !told.before;
+  $("over-back").hidden = !told.before;
   if (!told.item) {
     $("over").querySelector("h1").textContent = "All done";
-    $("over-text").textContent = `Thank you, ${name()}: you have answered all ${told.total} expressions.`;
+    $("over-text").textContent = told.total ? `Thank you, ${name()}: you have answered all ${told.total} expressions.` :
+      "There is nothing for you to verify yet.";
     return;
   }
   const blind = told.stage === "blind";
   $("expression").textContent = told.expression;
   $("step").textContent = blind ? "1 · Find it: click on it, or draw a box" : "2 · Compare with the orange box";
-  $("blind").hidden = !blind;
+  $("blind").hidden = $("blind-hint").hidden = !blind;
   $("verdict").hidden = blind;
   $("stage").classList.toggle("active", blind);
   fit(told.width, told.height, blind ? 62 : 50);
   $("note").value = verdict.note || "";
-  $("back").disabled = !told.before;
   if (!blind) {
     const missed = !told.hit;
     $("outcome").textContent = told.blind.none ? "You found nothing that fits, or several." :
@@ -126,7 +130,8 @@ function save() {
   if (task.stage !== "verdict" || refresh()) return;
   const {correct, hard} = verdict;
   const reconsidered = $("q-reconsidered").hidden ? null : verdict.reconsidered;
-  send({kind: "verdict", correct, hard, reconsidered, note: $("note").value});
+  const replaces = (task.verdict && task.verdict.key) || "";
+  send({kind: "verdict", correct, hard, reconsidered, replaces, note: $("note").value});
 }
 
 function decide(question, value) {
@@ -200,7 +205,8 @@ $("draw").addEventListener("click", () => {
   $("stage").classList.toggle("drawing", drawing());
 });
 $("save").addEventListener("click", save);
-$("back").addEventListener("click", () => task.before && load(task.before));
+const back = () => task && task.before && !busy && load(task.before);
+for (const id of ["back", "undo", "over-back"]) $(id).addEventListener("click", back);
 for (const q of ["correct", "hard", "reconsidered"]) {
   for (const button of $(`q-${q}`).querySelectorAll("button")) {
     button.addEventListener("click", () => decide(q, button.dataset.value === "true"));
@@ -208,7 +214,13 @@ for (const q of ["correct", "hard", "reconsidered"]) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!task || !task.item || busy || event.ctrlKey || event.metaKey || event.altKey) return;
+  const undo = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z";
+  if (!task || busy || event.altKey || ((event.ctrlKey || event.metaKey) && !undo)) return;
+  if (!event.target.matches("input, select") && (undo || event.key.toLowerCase() === "b")) {
+    if (task.before) { back(); event.preventDefault(); }
+    return;
+  }
+  if (!task.item || undo) return;
   const typing = event.target.matches("input, select");
   if (event.target.matches("button, a") && event.key === "Enter" && task.stage === "blind" && !mark) return;
   if (typing && event.key !== "Enter") return;
@@ -223,7 +235,6 @@ document.addEventListener("keydown", (event) => {
     const open = refresh();
     if ((key === "y" || key === "n") && open) decide(open, key === "y");
     else if (event.key === "Enter") save();
-    else if (key === "b" && task.before) load(task.before);
     else return;
   }
   event.preventDefault();
