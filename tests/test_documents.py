@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import shlex
@@ -12,12 +13,17 @@ from pathlib import Path
 import pytest
 
 from refadv_ablate import cli
+from refadv_ablate.curate import cli as curate
+from tests.chat_server import chat_server
+from tests.curate.writer import write_as_the_paper
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(\w*)( run)?\n(.*?)^```", re.M | re.S)
 PROGRAM = ["python", "-m", "refadv_ablate"]
+CURATE = ["python", "-m", "refadv_ablate.curate"]
+SERVER = "http://localhost:8000/v1"
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)]*)?\)")
 
 
@@ -70,22 +76,55 @@ def test_every_command_is_one_that_the_program_takes(page, words, monkeypatch, c
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_runs_as_it_is_written(page, tmp_path, monkeypatch, capsys):
-    """Its blocks marked `run`, one after another in one folder; the others need weights or data."""
+    """Its blocks marked `run`, one after another in one folder; the others need weights or data.
+
+    A scripted server stands where a page names one, and three scripted annotators open the page of `verify`.
+    """
     monkeypatch.chdir(tmp_path)
     ran = 0
-    for language, run, body in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if not run:
-            continue
-        ran += 1
-        if language == "python":
-            exec(compile(body, str(page), "exec"), {"__name__": "__main__"})
-            continue
-        for words in commands(body):
-            assert words[:3] == PROGRAM
-            monkeypatch.setattr(sys, "argv", ["refadv-ablate", *words[3:]])
-            assert cli.main(words[3:]) == 0, capsys.readouterr().err
+    blocks = [(language, body) for language, run, body in BLOCK.findall(page.read_text("utf-8")) if run]
+    with contextlib.ExitStack() as stack:
+        there = ""
+        if any(SERVER in body for _, body in blocks):
+            pytest.importorskip("fastapi", reason="the annotation page comes with the curate extra")
+            there = stack.enter_context(chat_server(write_as_the_paper)).url
+            monkeypatch.setattr("refadv_ablate.curate.annotation.server.serve", three_annotators)
+        for language, body in blocks:
+            ran += 1
+            if language == "python":
+                exec(compile(body, str(page), "exec"), {"__name__": "__main__"})
+                continue
+            for words in commands(body.replace(SERVER, there)):
+                main = {tuple(PROGRAM): cli.main, tuple(CURATE): curate.main}[tuple(words[:3])]
+                monkeypatch.setattr(sys, "argv", ["refadv-ablate", *words[3:]])
+                assert main(words[3:]) == 0, capsys.readouterr().err
     assert ran
     assert list(tmp_path.iterdir())
+
+
+def three_annotators(app, host, port):
+    """Stands in for the server of the page: all answer whatever there is; ben says no to his first."""
+    from fastapi.testclient import TestClient
+
+    client = TestClient(app, base_url=f"http://{host}:{port}")
+    for name in client.get("/api/setup").json()["annotators"]:
+        first = True
+        while (told := client.get("/api/next", params={"annotator": name}).json())["item"]:
+            about = {"annotator": name, "item": told["item"]}
+            assert (
+                client.post("/api/answer", json={"kind": "blind", "none": True, **about}).status_code == 200
+            )
+            said = {"kind": "verdict", "correct": not (first and name == "ben"), "hard": True, **about}
+            assert client.post("/api/answer", json=said).status_code == 200
+            first = False
+
+
+def test_the_day_of_curation_says_what_came_of_it(capsys, tmp_path, monkeypatch):
+    page = next(page for page in TUTORIALS if page.stem == "curate")
+    test_a_tutorial_runs_as_it_is_written(page, tmp_path, monkeypatch, capsys)
+    said = capsys.readouterr().out
+    assert "48 expressions: 47 kept, 1 dropped, 0 open" in said
+    assert "test: 47 expressions" in said
 
 
 OFFLINE = [words for page, words in written() if page == "README.md" and {*words} & {"power", "--help"}]

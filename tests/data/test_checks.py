@@ -360,7 +360,7 @@ def test_a_pickle_that_tries_to_run_code_is_refused(
 
 
 def test_pickles_of_harmless_classes_are_refused_too(scenes: Scenes) -> None:
-    with pytest.raises(UserError, match=r"names pathlib\.PosixPath, and only plain data is read"):
+    with pytest.raises(UserError, match=r"names pathlib\S*\.PosixPath, and only plain data is read"):
         list(refs_file(scenes, pickle.dumps([Path("a")])))
 
 

@@ -276,6 +276,10 @@ def test_what_fails_after_the_answers_leaves_no_cell_running(tmp_path, monkeypat
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
 def test_parallel_jobs_on_a_fresh_log_and_store(tmp_path, launcher):
+    if launcher == "ray":
+        pytest.importorskip(
+            "hydra_plugins.hydra_ray_launcher", reason="the launcher comes with the ray extra"
+        )
     words = ["-m", "perturb=bow,fixed", "limit=8", "gallery=0", f"hydra/launcher={launcher}"]
     done = command(words, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,7 +23,7 @@ async function load(index) {
   target = distractor = 0;
   $("text").value = "";
   $("image").src = `/image/${encodeURIComponent(scene.scene)}`;
-  fit(scene.width, scene.height, 50);
+  fit(scene.width, scene.height, 45);
   $("count").textContent = `scene ${scene.index + 1} of ${scene.total} · ${scene.all_written} written`;
   $("title").textContent = `${scene.boxes.length} × ${scene.category}`;
   $("written").replaceChildren(...scene.written.map((one) => {

@@ -65,7 +65,7 @@ function show(told) {
   $("blind").hidden = $("blind-hint").hidden = !blind;
   $("verdict").hidden = blind;
   $("stage").classList.toggle("active", blind);
-  fit(told.width, told.height, blind ? 62 : 50);
+  fit(told.width, told.height, blind ? 60 : 45);
   $("note").value = verdict.note || "";
   if (!blind) {
     const missed = !told.hit;
