@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.report import cases, compare, contrast
@@ -205,7 +203,7 @@ def _show(found: Study, names: Sequence[str], options: Options) -> None:
                 out.print(accuracies(table))
             for cell, arm in found.originals():
                 names = ", ".join(filter(None, (cell.names.model, cell.names.data, cell.prompt)))
-                out.print(basis(names, arm.counts(), int(np.unique(arm.columns().image).size)))
+                out.print(basis(names, arm.counts(), arm.images()))
     if found.comparisons:
         out.print(console(found.comparisons))
     heard = {w for c in found.comparisons for w in c.warnings}

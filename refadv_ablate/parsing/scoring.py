@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Box, Floats, iou
 from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.storage.columns import Spool, Table, pieces
 from refadv_ablate.types import Json, Outcome, Record, Status
 
 Ints = NDArray[np.int64]
@@ -93,6 +94,7 @@ class Columns:
     """What an arm holds, one row per answer, in the order in which they came.
 
     `example` and `image` are 64-bit hashes of the ids; `iou` is NaN where the outcome isn't scored.
+    `attributes`: by name, numbers (NaN for none) or labels (None for none).
     """
 
     example: NDArray[np.uint64]
@@ -100,6 +102,7 @@ class Columns:
     draw: Ints
     outcome: Ints
     iou: Floats
+    attributes: Callable[[str], Floats | NDArray[np.object_] | None] = field(default=lambda _: None)
 
     @property
     def answered(self) -> Mask:
@@ -112,72 +115,37 @@ class Columns:
         return np.asarray(self.outcome == OUTCOMES.index("box"), bool)
 
     def where(self, rows: Mask | Ints) -> Columns:
-        """Some of the rows."""
+        """Some of the rows; without attributes."""
         return Columns(
             self.example[rows], self.image[rows], self.draw[rows], self.outcome[rows], self.iou[rows]
         )
 
 
-@dataclass(slots=True)
-class _Numbers:
-    """An attribute with a number per record; NaN where a record lacks it."""
-
-    rows: array[float] = field(default_factory=lambda: array("f"))
-
-    def put(self, row: int, value: float) -> None:
-        self.rows.extend([math.nan] * (row - len(self.rows)))
-        self.rows.append(value)
-
-    def read(self, n: int) -> Floats:
-        values = np.full(n, np.nan)
-        values[: len(self.rows)] = np.array(self.rows, dtype=np.float32)
-        return values
-
-
-@dataclass(slots=True)
-class _Labels:
-    """An attribute with a label per record, as codes into a vocabulary; −1 where a record lacks it."""
-
-    rows: array[int] = field(default_factory=lambda: array("i"))
-    vocabulary: dict[str, int] = field(default_factory=dict)
-
-    def put(self, row: int, value: str) -> None:
-        self.rows.extend([-1] * (row - len(self.rows)))
-        if len(self.vocabulary) <= _MAX_LABELS:
-            self.rows.append(self.vocabulary.setdefault(value, len(self.vocabulary)))
-
-    def read(self, n: int) -> NDArray[np.object_]:
-        codes = np.full(n, -1)
-        codes[: len(self.rows)] = np.array(self.rows, dtype=np.int32)
-        names = np.array([*self.vocabulary, None], dtype=object)
-        found: NDArray[np.object_] = names[codes]
-        return found
+_FIXED = {"example": "Q", "image": "Q", "draw": "H", "outcome": "B", "iou": "d"}
 
 
 class Arm:
-    """The scored answers of one condition; 100,000 of them take a few megabytes.
+    """The scored answers of one condition, in columns that a file takes over when they are many.
 
     Results don't depend on the order in which records are added.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._example = array("Q")
-        self._image = array("Q")
-        self._draw = array("H")
-        self._outcome = array("B")
-        self._iou = array("d")
-        self._numbers: dict[str, _Numbers] = {}
-        self._labels: dict[str, _Labels] = {}
+        self._rows = Spool(_FIXED)
+        self._vocabularies: dict[str, dict[str, int]] = {}
+        self._numbers: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._engines: Counter[str] = Counter()
         self._cached: Columns | None = None
+        self.draws: set[int] = set()
+        """Which draws there are."""
         self.parted = False
         """Whether examples are asked in labelled sub-conditions, of which each has as many as it has."""
         for record in records:
             self.add(record)
 
     def __len__(self) -> int:
-        return len(self._iou)
+        return len(self._rows)
 
     def add(self, record: Record) -> None:
         """Takes in one scored answer; `iou` is computed from the boxes where the record has none."""
@@ -186,21 +154,35 @@ class Arm:
             value = score(record.outcome, record.predicted, record.target)
         if record.outcome in NOT_SCORED or value is None:
             value = math.nan
-        row = len(self)
-        self._example.append(_hash(record.example_id))
-        self._image.append(_hash(record.image))
-        self._draw.append(record.draw)
-        self.parted = self.parted or bool(record.part)
-        self._outcome.append(OUTCOMES.index(record.outcome))
-        self._iou.append(value)
+        buffers, row = self._rows.buffers, self._rows.here
         for name, number in _numbers(record):
-            self._numbers.setdefault(name, _Numbers()).put(row, number)
+            if name not in self._numbers:
+                self._numbers.add(name)
+                self._rows.new(f"number {name}", "f", math.nan)
+            self._rows.pad(f"number {name}", row).append(number)
         for name, label in _labels(record):
-            self._labels.setdefault(name, _Labels()).put(row, label)
+            self._put_label(name, label, row)
+        buffers["example"].append(_hash(record.example_id))
+        buffers["image"].append(_hash(record.image))
+        buffers["draw"].append(record.draw)
+        buffers["outcome"].append(OUTCOMES.index(record.outcome))
+        buffers["iou"].append(value)
+        self._rows.ended()
+        self.draws.add(record.draw)
+        self.parted = self.parted or bool(record.part)
         self._counts.update(_countables(record))
         if record.engine and record.outcome not in NOT_SCORED:
             self._engines[record.engine] += 1
         self._cached = None
+
+    def _put_label(self, name: str, label: str, row: int) -> None:
+        """As a code into a vocabulary; −1 where a record lacks it."""
+        if name not in self._vocabularies:
+            self._vocabularies[name] = {}
+            self._rows.new(f"label {name}", "i", -1)
+        vocabulary = self._vocabularies[name]
+        if len(vocabulary) <= _MAX_LABELS:
+            self._rows.pad(f"label {name}", row).append(vocabulary.setdefault(label, len(vocabulary)))
 
     def counts(self) -> dict[str, int]:
         """Answers by outcome, by status (changed, unchanged) and by note; `answers` is all of them."""
@@ -211,36 +193,76 @@ class Arm:
         return dict(sorted(self._engines.items()))
 
     def columns(self) -> Columns:
-        """Raises UserError where one draw of one example was answered twice."""
+        """All rows at once. Raises UserError where one draw of one example was answered twice."""
         if self._cached is None:
-            self._cached = Columns(
-                np.array(self._example, dtype=np.uint64),
-                np.array(self._image, dtype=np.uint64),
-                np.array(self._draw, dtype=np.int64),
-                np.array(self._outcome, dtype=np.int64),
-                np.array(self._iou, dtype=np.float64),
-            )
+            self._cached = self._columns(self._rows.all())
             _refuse_twins(self._cached)
         return self._cached
 
+    def parts(self, number: int) -> Iterator[Columns]:
+        """The rows in pieces, all of one example in one piece: those of two arms belong together, in order.
+
+        Raises UserError where one draw of one example was answered twice.
+        """
+        if number == 1:
+            yield self.columns()
+            return
+        for table in self._rows.parted("example", number):
+            columns = self._columns(table)
+            _refuse_twins(columns)
+            yield columns
+
+    def chunks(self) -> Iterator[Columns]:
+        """The rows in pieces, in the order in which they came."""
+        return map(self._columns, self._rows.chunks())
+
+    def hashes(self, number: int) -> Iterator[NDArray[np.uint64]]:
+        """The example of each row, in the pieces of `parts`."""
+        return (table["example"] for table in self._rows.parted("example", number))
+
+    def images(self) -> int:
+        """How many images its answers are about."""
+        found = self._rows.parted("image", pieces(len(self)))
+        return sum(len(np.unique(table["image"])) for table in found)
+
+    def _columns(self, table: Table) -> Columns:
+        return Columns(
+            np.ascontiguousarray(table["example"]),
+            np.ascontiguousarray(table["image"]),
+            table["draw"].astype(np.int64),
+            table["outcome"].astype(np.int64),
+            np.ascontiguousarray(table["iou"]),
+            partial(self._attribute, table),
+        )
+
     def attribute(self, name: str) -> Floats | NDArray[np.object_] | None:
         """Per row: numbers (NaN for none) or labels (None for none); None for an unknown attribute."""
-        if name in self._labels:
-            labels = self._labels[name].read(len(self))
-            if len(self._labels[name].vocabulary) > _MAX_LABELS:
-                raise UserError(
-                    f"Attribute {name!r} has more than {_MAX_LABELS} values: slice by another one."
-                )
-            if name in self._numbers:  # numbers in some records and words in others
-                numbers = self._numbers[name].read(len(self))
-                rows = ~np.isnan(numbers)
-                labels[rows] = [f"{value:g}" for value in numbers[rows]]
-            return labels
-        return self._numbers[name].read(len(self)) if name in self._numbers else None
+        return self._attribute(self._rows.all(), name)
+
+    def _attribute(self, table: Table, name: str) -> Floats | NDArray[np.object_] | None:
+        numbers = table[f"number {name}"].astype(np.float64) if name in self._numbers else None
+        vocabulary = self._vocabularies.get(name)
+        if vocabulary is None:
+            return numbers
+        if len(vocabulary) > _MAX_LABELS:
+            raise UserError(f"Attribute {name!r} has more than {_MAX_LABELS} values: slice by another one.")
+        names = np.array([*vocabulary, None], dtype=object)
+        labels: NDArray[np.object_] = names[table[f"label {name}"]]
+        if numbers is not None:  # numbers in some records and words in others
+            rows = ~np.isnan(numbers)
+            labels[rows] = [f"{value:g}" for value in numbers[rows]]
+        return labels
 
     def attributes(self) -> list[str]:
         """Names to slice by."""
-        return sorted({*self._numbers, *self._labels})
+        return sorted({*self._numbers, *self._vocabularies})
+
+
+def examples_of(arms: Sequence[Arm]) -> int:
+    """How many examples these arms have answers of."""
+    number = pieces(max(len(arm) for arm in arms))
+    tables = zip(*(arm.hashes(number) for arm in arms), strict=True)
+    return sum(len(np.unique(np.concatenate(found))) for found in tables)
 
 
 def rates(counts: Mapping[str, int]) -> dict[str, float | None]:

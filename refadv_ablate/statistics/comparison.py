@@ -6,50 +6,26 @@ the unit. Several draws of one example are averaged before anything else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from refadv_ablate.boxes import Floats
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm, Columns, Mask
 from refadv_ablate.parsing.scoring import metric as metric_of
 from refadv_ablate.seeding import generator
-from refadv_ablate.statistics import inference, slices
-from refadv_ablate.statistics.estimates import difference, fraction
-from refadv_ablate.statistics.inference import Clusters
-from refadv_ablate.statistics.missing_answers import account
+from refadv_ablate.statistics import inference
+from refadv_ablate.statistics import slices as slicing
+from refadv_ablate.statistics.estimates import difference_of, fraction_of
+from refadv_ablate.statistics.missing_answers import Account
+from refadv_ablate.statistics.pairing import Paired, Pairs, examples, mean_by, together
+from refadv_ablate.statistics.samples import ByImage, Gathered
 from refadv_ablate.statistics.warnings import GREY_BELOW, UNEQUAL, WARN_BELOW, all_unchanged, warnings
+from refadv_ablate.storage.columns import pieces
 from refadv_ablate.types import EMPTY, METRICS, Comparison, Delta, Estimate, Json, Slice
 
 DEFAULT_FLIPS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Examples answered in both arms, sorted by id: draws averaged within the example.
-
-    `image` numbers the images. `draws` is the perturbed value per draw, shape (number of draws,
-    examples), NaN where not answered.
-    """
-
-    example: NDArray[np.uint64]
-    image: NDArray[np.intp]
-    original: Mapping[str, Floats]
-    perturbed: Mapping[str, Floats]
-    draws: Mapping[str, Floats]
-
-    def where(self, rows: Mask) -> Pairs:
-        """Some of the examples."""
-        return Pairs(
-            self.example[rows],
-            self.image[rows],
-            {name: values[rows] for name, values in self.original.items()},
-            {name: values[rows] for name, values in self.perturbed.items()},
-            {name: values[:, rows] for name, values in self.draws.items()},
-        )
 
 
 def compare(
@@ -75,9 +51,8 @@ def compare(
     no test is made where every text is the original one. `details` are kept, and a chance level in them is
     minded. Raises UserError for an unknown metric or attribute.
     """
-    before, after = original.columns(), perturbed.columns()
-    pairs = _pair(before.where(before.answered), after.where(after.answered), metrics)
-    parsed = _pair(before.where(before.parsed), after.where(after.parsed), metrics)
+    parts = {by: slicing.cuts(original, by) for by in slices}
+    found = _paired(original, perturbed, metrics, parts, planned)
     counts = {"original": original.counts(), "perturbed": perturbed.counts()}
     tested = not (perturbs and all_unchanged(counts["perturbed"]))
     result = Comparison(
@@ -86,17 +61,13 @@ def compare(
         prompt=prompt,
         operator=operator,
         planned=planned,
-        paired=len(pairs.example),
-        images=len(np.unique(pairs.image)),
-        deltas=_deltas(pairs, seed, n_boot, "all", tested),
-        parsed_only=_deltas(parsed, seed, n_boot, "parsed", tested),
+        paired=len(found.answered),
+        images=sum(len(np.unique(block.image)) for block in found.answered.blocks()),
+        deltas=_deltas(found.answered, seed, n_boot, "all", tested),
+        parsed_only=_deltas(found.parsed, seed, n_boot, "parsed", tested),
         counts=counts,
-        slices=tuple(part for by in slices for part in _slices(original, pairs, by, seed)),
-        details={
-            **account(before, after, planned, parted=perturbed.parted),
-            **_engines(original, perturbed),
-            **details,
-        },
+        slices=tuple(part for by in slices for part in _slices(found.answered, parts[by], by, seed)),
+        details={**found.account, **_engines(original, perturbed), **details},
     )
     if perturbed.parted:  # sub-conditions are no draws of one thing: their spread is no noise
         result = replace(result, deltas=_without_spread(result.deltas))
@@ -107,16 +78,37 @@ def _without_spread(deltas: Mapping[str, Delta]) -> dict[str, Delta]:
     return {name: replace(delta, draw_sd=None) for name, delta in deltas.items()}
 
 
-def paired_values(
-    original: Arm, perturbed: Arm, metric: str = "acc50"
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Floats, Floats]:
-    """Example, image and the metric in both conditions, of the examples answered in both, by example."""
-    before, after = original.columns(), perturbed.columns()
-    before, after = before.where(before.answered), after.where(after.answered)
-    pairs = _pair(before, after, (metric,))
-    examples, _, first = _examples(before)
-    image = before.image[first[np.searchsorted(examples, pairs.example)]]
-    return pairs.example, image, pairs.original[metric], pairs.perturbed[metric]
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The pairs of two arms: of all answers, of those with a box, and what is lacking."""
+
+    answered: Paired
+    parsed: Paired
+    account: Mapping[str, Json]
+
+
+def _paired(
+    original: Arm,
+    perturbed: Arm,
+    metrics: Sequence[str],
+    parts: Mapping[str, Sequence[slicing.Cut]],
+    planned: int,
+) -> _Found:
+    """One pass over both arms."""
+    cuts = {_mark(by, cut.label): cut for by, found in parts.items() for cut in found}
+    draws = sorted(perturbed.draws)
+    answered, parsed = Paired(metrics, draws, tuple(cuts)), Paired(metrics, draws)
+    lacking = Account(planned, (len(original.draws), len(perturbed.draws)), parted=perturbed.parted)
+    for before, after in together(original, perturbed):
+        marks = {name: before.example[cut.rows(before)] for name, cut in cuts.items()}
+        answered.add(before.where(before.answered), after.where(after.answered), marks)
+        parsed.add(before.where(before.parsed), after.where(after.parsed))
+        lacking.add(before, after)
+    return _Found(answered, parsed, lacking.details())
+
+
+def _mark(by: str, label: str) -> str:
+    return f"{by}={label}"
 
 
 def _engines(original: Arm, perturbed: Arm) -> dict[str, Json]:
@@ -126,23 +118,28 @@ def _engines(original: Arm, perturbed: Arm) -> dict[str, Json]:
 
 
 def accuracy(
-    arm: Arm, metric: str = "acc50", *, parsed_only: bool = False, rows: Mask | None = None
+    arm: Arm,
+    metric: str = "acc50",
+    *,
+    parsed_only: bool = False,
+    rows: Callable[[Columns], Mask] | None = None,
 ) -> Estimate:
     """Mean of a metric over the answered examples of one arm (over those with a box, if `parsed_only`).
 
     `rows` chooses among the arm's answers.
     """
-    columns = arm.columns()
-    keep = columns.parsed if parsed_only else columns.answered
-    kept = columns.where(keep if rows is None else keep & rows)
-    example, codes, first = _examples(kept)
-    values = _mean_by(codes, len(example), metric_of(metric)(kept.iou))
-    return fraction(values, kept.image[first])
+    gathered, value_of = ByImage(), metric_of(metric)
+    for columns in arm.parts(pieces(len(arm))):
+        keep = columns.parsed if parsed_only else columns.answered
+        kept = columns.where(keep if rows is None else keep & rows(columns))
+        example, codes, first = examples(kept)
+        gathered.add("", mean_by(codes, len(example), value_of(kept.iou)), kept.image[first])
+    return fraction_of(gathered.samples()[""])
 
 
 def accuracy_by(arm: Arm, by: str, metric: str = "acc50") -> list[tuple[str, Estimate]]:
     """The same for each part of the arm, such as the distractor bins, in a fixed order."""
-    return [(label, accuracy(arm, metric, rows=rows)) for label, rows in slices.parts(arm, by)]
+    return [(cut.label, accuracy(arm, metric, rows=cut.rows)) for cut in slicing.cuts(arm, by)]
 
 
 def holm(comparisons: Sequence[Comparison], metric: str = "acc50") -> list[Comparison]:
@@ -165,52 +162,60 @@ def _p_of(comparison: Comparison, metric: str) -> float | None:
     return comparison.deltas[metric].p
 
 
-# ── pairing ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _examples(columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.intp], NDArray[np.intp]]:
-    """Sorted distinct examples, the example of each row, the first row of each example."""
-    example, first, codes = np.unique(columns.example, return_index=True, return_inverse=True)
-    return example, codes, first
-
-
-def _mean_by(codes: NDArray[np.intp], n: int, values: Floats) -> Floats:
-    """Mean of the values of each code, 0 … n − 1."""
-    means: Floats
-    if len(codes) == n:
-        means = np.empty(n)
-        means[codes] = values
-        return means
-    order = np.lexsort((values, codes))  # the order of the answers must not show in the last digit
-    means = np.bincount(codes[order], weights=values[order], minlength=n) / np.bincount(codes, minlength=n)
-    return means
-
-
-def _pair(before: Columns, after: Columns, metrics: Sequence[str]) -> Pairs:
-    ids_before, codes_before, first_before = _examples(before)
-    ids_after, codes_after, _ = _examples(after)
-    both, left, right = np.intersect1d(ids_before, ids_after, assume_unique=True, return_indices=True)
-    draws, draw_codes = np.unique(after.draw, return_inverse=True)
-    original, perturbed, by_draw = {}, {}, {}
-    for name in metrics:
-        value_of = metric_of(name)
-        values = value_of(after.iou)
-        grid = np.full((len(draws), len(ids_after)), np.nan)
-        grid[draw_codes, codes_after] = values
-        original[name] = _mean_by(codes_before, len(ids_before), value_of(before.iou))[left]
-        perturbed[name] = _mean_by(codes_after, len(ids_after), values)[right]
-        by_draw[name] = grid[:, right]
-    _, image = np.unique(before.image[first_before][left], return_inverse=True)
-    return Pairs(both, image, original, perturbed, by_draw)
-
-
 # ── estimates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _deltas(pairs: Pairs, seed: int, n_boot: int, label: str, tested: bool = True) -> dict[str, Delta]:
+@dataclass
+class _Tally:
+    """What a Δ is made of, taken in block by block."""
+
+    before: Gathered = field(default_factory=Gathered)
+    after: Gathered = field(default_factory=Gathered)
+    change: Gathered = field(default_factory=Gathered)
+    right_to_wrong: float = 0.0
+    wrong_to_right: float = 0.0
+    hits: bool = True
+    lost: int = 0
+    won: int = 0
+    draws: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """Draw → sum of the changes and how many."""
+
+    def add(self, name: str, pairs: Pairs) -> None:
+        """A block; images aren't in several."""
+        before, after = pairs.original[name], pairs.perturbed[name]
+        change = np.round(after - before, 12)  # the mean of three equal draws is off in the 17th digit
+        for gathered, values in ((self.before, before), (self.after, after), (self.change, change)):
+            gathered.add(values, pairs.image)
+        self.right_to_wrong += float(np.sum(np.sort(np.maximum(-change, 0))))
+        self.wrong_to_right += float(np.sum(np.sort(np.maximum(change, 0))))
+        both = np.concatenate([before, after])
+        self.hits = self.hits and bool(np.all((both == 0) | (both == 1)))
+        self.lost += int(np.sum(before > after))
+        self.won += int(np.sum(after > before))
+        for draw, row in enumerate(pairs.draws[name]):
+            answered = ~np.isnan(row)
+            total, n = self.draws.get(draw, (0.0, 0))
+            apart = row[answered] - before[answered]
+            self.draws[draw] = total + float(np.sum(apart)), n + len(apart)
+
+    def draw_sd(self) -> float | None:
+        """Standard deviation of Δ over the draws."""
+        deltas = [total / n for total, n in self.draws.values() if n]
+        return float(np.std(deltas, ddof=1)) if len(deltas) > 1 else None
+
+
+def _deltas(
+    paired: Paired, seed: int, n_boot: int, label: str, tested: bool = True, mark: str = ""
+) -> dict[str, Delta]:
+    """By metric; of the examples that a mark is on, where there is one."""
+    tallies = {name: _Tally() for name in paired.metrics}
+    for block in paired.blocks():
+        pairs = block.where(block.marks[mark]) if mark else block
+        for name, tally in tallies.items():
+            tally.add(name, pairs)
     found = {
-        name: _delta(name, pairs, np.random.default_rng(_bits(seed, label, name)), n_boot)
-        for name in pairs.original
+        name: _delta(name, tally, np.random.default_rng(_bits(seed, label, name)), n_boot)
+        for name, tally in tallies.items()
     }
     if tested:
         return found
@@ -221,59 +226,29 @@ def _bits(seed: int, *parts: str) -> int:
     return generator(seed, "inference", *parts).getrandbits(128)
 
 
-def _delta(name: str, pairs: Pairs, rng: np.random.Generator, n_boot: int) -> Delta:
-    before, after = pairs.original[name], pairs.perturbed[name]
-    change = np.round(after - before, 12)  # the mean of three equal draws is off in the 17th digit
-    delta = difference(change, pairs.image)
+def _delta(name: str, tally: _Tally, rng: np.random.Generator, n_boot: int) -> Delta:
+    change = tally.change.sample()
+    delta = difference_of(change)
     found = Delta(
         metric=name,
-        original=fraction(before, pairs.image),
-        perturbed=fraction(after, pairs.image),
+        original=fraction_of(tally.before.sample()),
+        perturbed=fraction_of(tally.after.sample()),
         delta=delta,
-        right_to_wrong=float(np.sum(np.sort(np.maximum(-change, 0)))),
-        wrong_to_right=float(np.sum(np.sort(np.maximum(change, 0)))),
-        draw_sd=_draw_sd(pairs.draws[name], before),
+        right_to_wrong=tally.right_to_wrong,
+        wrong_to_right=tally.wrong_to_right,
+        draw_sd=tally.draw_sd(),
         note=_note(delta),
     )
-    if not len(change):
+    if not delta.n:
         return found
-    return replace(
-        found,
-        bootstrap=_bootstrap(delta, change, pairs, rng, n_boot),
-        p=_p(delta, change, pairs, rng, n_boot),
-        p_mcnemar=_mcnemar(before, after),
-    )
-
-
-def _bootstrap(
-    delta: Estimate, change: Floats, pairs: Pairs, rng: np.random.Generator, n_boot: int
-) -> tuple[float, float] | None:
-    if not n_boot or delta.low is None:
-        return None
-    return inference.bootstrap_interval(Clusters.of(change, pairs.image), rng, n_boot)
-
-
-def _p(delta: Estimate, change: Floats, pairs: Pairs, rng: np.random.Generator, n_boot: int) -> float | None:
-    if delta.images < 2 and np.any(change):
-        return None
-    return inference.sign_flip_p(Clusters.of(change, pairs.image), rng, n_boot or DEFAULT_FLIPS)
-
-
-def _mcnemar(before: Floats, after: Floats) -> float | None:
-    """None where a value isn't a hit or a miss: averaged draws and means over thresholds."""
-    both = np.concatenate([before, after])
-    if not np.all((both == 0) | (both == 1)):
-        return None
-    return inference.mcnemar_p(int(np.sum(before > after)), int(np.sum(after > before)))
-
-
-def _draw_sd(draws: Floats, before: Floats) -> float | None:
-    deltas = [
-        float(np.mean(row[answered] - before[answered]))
-        for row in draws
-        if (answered := ~np.isnan(row)).any()
-    ]
-    return float(np.std(deltas, ddof=1)) if len(deltas) > 1 else None
+    bootstrap = p = None
+    if n_boot and delta.low is not None:
+        bootstrap = inference.bootstrap_interval(change.clusters, rng, n_boot)
+    if delta.images >= 2 or not change.some:
+        p = inference.sign_flip_p(change.clusters, rng, n_boot or DEFAULT_FLIPS)
+    # None where a value isn't a hit or a miss: averaged draws and means over thresholds
+    p_mcnemar = inference.mcnemar_p(tally.lost, tally.won) if tally.hits else None
+    return replace(found, bootstrap=bootstrap, p=p, p_mcnemar=p_mcnemar)
 
 
 def _note(delta: Estimate) -> str:
@@ -293,11 +268,7 @@ def _note(delta: Estimate) -> str:
 # ── parts ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _slices(original: Arm, pairs: Pairs, by: str, seed: int) -> list[Slice]:
-    """Without the bootstrap, which checks the whole; an example is where its first answer is."""
-    rows_example = original.columns().example
-    found = []
-    for label, rows in slices.parts(original, by):
-        inside = pairs.where(np.isin(pairs.example, rows_example[rows]))
-        found.append(Slice(by, label, _deltas(inside, seed, 0, f"{by}={label}")))
-    return found
+def _slices(paired: Paired, cuts: Sequence[slicing.Cut], by: str, seed: int) -> list[Slice]:
+    """Without the bootstrap, which checks the whole; an example is where any of its first answers is."""
+    marks = [(cut.label, _mark(by, cut.label)) for cut in cuts]
+    return [Slice(by, label, _deltas(paired, seed, 0, mark, mark=mark)) for label, mark in marks]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from refadv_ablate.boxes import Floats
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.statistics import inference
-from refadv_ablate.statistics.comparison import paired_values
 from refadv_ablate.statistics.inference import jackknife_error
+from refadv_ablate.statistics.pairing import paired_values
 from refadv_ablate.types import Estimate
 
 Quantity = Literal["delta", "original", "perturbed", "relative", "above_chance"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from refadv_ablate.boxes import Floats
 from refadv_ablate.statistics import inference
 from refadv_ablate.statistics.inference import Clusters
+from refadv_ablate.statistics.samples import Sample
 from refadv_ablate.types import Estimate
 
 PRIOR_IMAGES = 2
@@ -31,18 +32,22 @@ def fraction(values: Floats, images: NDArray[Any]) -> Estimate:
     0% or 100% too few misses are there to estimate it, and it is drawn to its largest value: bounds fall
     with every miss. One example per image: Wilson on n.
     """
-    if not len(values):
+    return fraction_of(Sample.of(values, images))
+
+
+def fraction_of(sample: Sample) -> Estimate:
+    """As `fraction`, of values that were taken in already."""
+    clusters = sample.clusters
+    if not clusters.count:
         return Estimate(None, None, None, 0, 0, note="no examples")
-    clusters = Clusters.of(values, images)
     one = _mean(clusters)
     if clusters.count < 2:
         return replace(one, note="one image: no interval")
-    hits = bool(np.all((values == 0) | (values == 1)))
-    if clusters.count == clusters.n and hits:
+    if clusters.count == clusters.n and sample.hits:
         low, high = inference.wilson_interval(clusters.mean, clusters.n)
         return replace(one, low=low, high=high, method="Wilson")
     mean = min(1.0, max(0.0, clusters.mean))
-    n = clusters.n / _design_effect(clusters, np.asarray(values, float), images)
+    n = clusters.n / _design_effect(clusters)
     low, high = inference.wilson_interval(mean, n, quantile=inference.t_quantile(clusters.df))
     return replace(one, low=low, high=high, method="Wilson on effective n")
 
@@ -53,11 +58,16 @@ def difference(values: Floats, images: NDArray[Any]) -> Estimate:
     Where few images differ from the commonest change the interval gets one change more each way, as
     Bonett and Price (2012) do for pairs, with the examples counted at their effective number.
     """
-    if not len(values):
+    return difference_of(Sample.of(values, images))
+
+
+def difference_of(sample: Sample) -> Estimate:
+    """As `difference`, of values that were taken in already."""
+    clusters = sample.clusters
+    if not clusters.count:
         return Estimate(None, None, None, 0, 0, note="no examples answered in both conditions")
-    clusters = Clusters.of(values, images)
     one = _mean(clusters)
-    if not np.any(values):
+    if not sample.some:
         bound = inference.rule_of_three(clusters.effective)
         note = f"no discordant pairs: at 95% confidence fewer than {bound:.1%} of images have one"
         return replace(one, note=note)
@@ -67,7 +77,7 @@ def difference(values: Floats, images: NDArray[Any]) -> Estimate:
     if error == 0:
         return replace(one, note="every example changed by the same amount: no interval")
     if _changed_images(clusters) < FEW_CHANGED:
-        middle, error = _with_two_more(clusters, np.asarray(values, float), error)
+        middle, error = _with_two_more(sample, error)
         method = "Bonett–Price on effective n"
     else:
         middle, method = clusters.mean, "jackknife t"
@@ -83,30 +93,31 @@ def _mean(clusters: Clusters) -> Estimate:
     )
 
 
-def _design_effect(clusters: Clusters, values: Floats, images: NDArray[Any]) -> float:
+def _design_effect(clusters: Clusters) -> float:
     """Variance of the mean against that of as many independent examples, at least 1."""
     most = clusters.n / clusters.effective
     independent = clusters.mean * (1 - clusters.mean) / clusters.n
     if independent <= 0:
         return most
-    rare = values if clusters.mean < 0.5 else 1 - values
-    seen = int(np.sum(Clusters.of(rare, images).sums > 1e-12))
+    rare = clusters.sums if clusters.mean < 0.5 else clusters.sizes - clusters.sums
+    seen = int(clusters.counts[rare > 1e-12].sum())
     found = max(1.0, clusters.standard_error() ** 2 / independent)
     return (seen * found + PRIOR_IMAGES * most) / (seen + PRIOR_IMAGES)
 
 
 def _changed_images(clusters: Clusters) -> int:
     """Images whose mean change isn't the commonest one."""
-    _, counts = np.unique(np.round(clusters.sums / clusters.sizes, 9), return_counts=True)
-    return clusters.count - int(counts.max())
+    _, codes = np.unique(np.round(clusters.sums / clusters.sizes, 9), return_inverse=True)
+    return clusters.count - int(np.bincount(codes, weights=clusters.counts).max())
 
 
-def _with_two_more(clusters: Clusters, values: Floats, error: float) -> tuple[float, float]:
+def _with_two_more(sample: Sample, error: float) -> tuple[float, float]:
     """Middle and standard error with one change more each way, in effective examples."""
+    clusters = sample.clusters
     n, mean = clusters.n, clusters.mean
-    independent = float(np.var(values, ddof=1)) / n
+    independent = sample.apart / (n - 1) / n
     effect = max(1.0, error**2 / independent) if independent > 0 else n / clusters.effective
     effective = n / effect
     middle = mean * effective / (effective + 2)
-    square = (float(values @ values) / effect + 2) / (effective + 2)
+    square = (sample.squares / effect + 2) / (effective + 2)
     return middle, math.sqrt((square - middle**2) / (effective + 2))

@@ -7,6 +7,7 @@ numbers alone, the sum of its values and its size, so everything works on those.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,16 +24,22 @@ ENOUGH_BEYOND = 10
 """Drawn flips beyond the data from which on their share is a fair p."""
 _RARE = 8
 """Kinds of clusters that occur no more often are drawn one by one: that is quicker than a binomial."""
-_CHUNK = 4_000_000
-"""Random numbers held at once while resampling: 32 MB."""
+_CHUNK = 400_000
+"""Random numbers held at once while resampling: 3 MB."""
+MOST = 8_192
+"""Clusters that are listed one by one; of more, those with the same sum and size are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Per image: the sum of the values and how many there are."""
+    """Per image: the sum of the values and how many there are.
+
+    times: how many images are like that; None: one.
+    """
 
     sums: Floats
     sizes: Floats
+    times: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, values: Floats, clusters: NDArray[Any]) -> Clusters:
@@ -48,25 +55,51 @@ class Clusters:
         sums = np.bincount(codes, weights=np.asarray(values, float))
         return cls(sums[present].astype(np.float64), sizes[present].astype(np.float64))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Clusters]) -> Clusters:
+        """Of different images; as they come where they are few, else counted by kind."""
+        if len(parts) == 1 and parts[0].count <= MOST:
+            return parts[0]
+        sums, sizes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sums", "sizes"))
+        if len(sums) <= MOST and all(part.times is None for part in parts):
+            return cls(sums, sizes)
+        times = np.concatenate([part.counts for part in parts])
+        kinds, counts = _kinds(sums, sizes, times)
+        return cls(kinds[:, 0], kinds[:, 1], counts)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many clusters each entry stands for."""
+        return np.ones(len(self.sizes), np.int64) if self.times is None else self.times
+
+    def total(self, values: Floats) -> float:
+        """Sum of a value of each cluster over all of them."""
+        return float((values if self.times is None else values * self.times).sum())
+
+    def product(self, a: Floats, b: Floats) -> float:
+        """Sum of the products of two values of each cluster."""
+        return float(a @ (b if self.times is None else b * self.times))
+
     @property
     def n(self) -> int:
         """Examples."""
-        return int(self.sizes.sum())
+        return int(self.total(self.sizes))
 
     @property
     def count(self) -> int:
         """Clusters."""
-        return len(self.sizes)
+        return len(self.sizes) if self.times is None else int(self.times.sum())
 
     @property
     def mean(self) -> float:
         """Mean over examples; the caller sees to it that there are some."""
-        return float(self.sums.sum() / self.sizes.sum())
+        return self.total(self.sums) / self.total(self.sizes)
 
     @property
     def effective(self) -> float:
         """(Σs)²/Σs²: how many images of one size weigh as these do."""
-        return effective_number(self.sizes)
+        squares = self.product(self.sizes, self.sizes)
+        return self.total(self.sizes) ** 2 / squares if squares else 0.0
 
     @property
     def df(self) -> float:
@@ -74,9 +107,9 @@ class Clusters:
         return max(1.0, self.effective - 1)
 
     def left_out(self) -> Floats:
-        """The mean without each image in turn, shape (count,)."""
+        """The mean without each image in turn, shape of `sums`."""
         rest = np.maximum(self.n - self.sizes, 1)
-        return np.asarray((self.sums.sum() - self.sums) / rest, np.float64)
+        return np.asarray((self.total(self.sums) - self.sums) / rest, np.float64)
 
     def standard_error(self) -> float:
         """Jackknife over images; NaN for fewer than two.
@@ -85,7 +118,10 @@ class Clusters:
         C/(C−1) correction. Where an image holds many of the examples that one is too small, since the mean
         follows the image; leaving each image out shows how far (MacKinnon, Nielsen and Webb 2023, CV3).
         """
-        return jackknife_error(self.left_out(), self.mean) if self.count > 1 else math.nan
+        if self.count < 2:
+            return math.nan
+        apart = self.left_out() - self.mean
+        return rooted(self.product(apart, apart), self.count)
 
 
 def effective_number(sizes: Floats) -> float:
@@ -97,7 +133,12 @@ def effective_number(sizes: Floats) -> float:
 def jackknife_error(left_out: Floats, whole: float) -> float:
     """Standard error of a statistic from its values without each image in turn."""
     apart = left_out - whole
-    error = math.sqrt((len(apart) - 1) / len(apart) * float(apart @ apart))
+    return rooted(float(apart @ apart), len(apart))
+
+
+def rooted(squares: float, count: int) -> float:
+    """Jackknife error from the squares of what leaving each of so many images out does."""
+    error = math.sqrt((count - 1) / count * squares)
     return 0.0 if error < 1e-12 else error
 
 
@@ -148,10 +189,11 @@ def bootstrap_interval(
     Clusters with the same sum and size are interchangeable, so the numbers drawn of each kind are
     multinomial: the same distribution as drawing them one by one, at the price of the kinds only.
     """
-    kinds, counts = _kinds(clusters.sums, clusters.sizes)
+    kinds, counts = _kinds(clusters.sums, clusters.sizes, clusters.times)
     common = counts > _RARE
     if counts[~common].sum() * 4 > clusters.count:
-        totals = _totals_of_indices(np.stack([clusters.sums, clusters.sizes], axis=1), rng, n_boot)
+        each = np.stack([clusters.sums, clusters.sizes], axis=1)
+        totals = _totals_of_indices(np.repeat(each, clusters.counts, axis=0), rng, n_boot)
     else:
         rare = np.repeat(kinds[~common], counts[~common], axis=0)
         shares = np.append(counts[common], len(rare)) / clusters.count
@@ -173,10 +215,16 @@ def _totals_of_items(items: Floats, sizes: NDArray[np.int64], rng: np.random.Gen
     return np.stack([totals.real, totals.imag], axis=1)
 
 
-def _kinds(sums: Floats, sizes: Floats) -> tuple[Floats, NDArray[np.intp]]:
+def _kinds(
+    sums: Floats, sizes: Floats, times: NDArray[np.int64] | None = None
+) -> tuple[Floats, NDArray[np.int64]]:
     """Distinct (sum, size), shape (kinds, 2), and how many clusters are of each, frequent ones first."""
     # as complex numbers they sort several times faster than as rows
-    kinds, counts = np.unique(sums + 1j * sizes, return_counts=True)
+    if times is None:
+        kinds, counts = np.unique(sums + 1j * sizes, return_counts=True)
+    else:
+        kinds, codes = np.unique(sums + 1j * sizes, return_inverse=True)
+        counts = np.bincount(codes, weights=times).astype(np.int64)
     # multinomial draws are cheaper once the frequent kinds are dealt with
     order = np.argsort(-counts, kind="stable")
     return np.stack([kinds.real, kinds.imag], axis=1)[order], counts[order]
@@ -204,24 +252,32 @@ def sign_flip_p(clusters: Clusters, rng: np.random.Generator, n_flips: int) -> f
     as the data, the tail is computed instead (`tails.sign_flip_tail`). No difference at all: 1.
     """
     differs = np.abs(clusters.sums) > 1e-12
-    sums, sizes = clusters.sums[differs], clusters.sizes[differs]
-    if not len(sums):
+    few = Clusters(
+        clusters.sums[differs],
+        clusters.sizes[differs],
+        None if clusters.times is None else clusters.times[differs],
+    )
+    if not few.count:
         return 1.0
-    n, squares, size_squares = clusters.n, float(sums @ sums), float(clusters.sizes @ clusters.sizes)
-    observed = _t_squared(np.array([sums.sum()]), np.array([sums @ sizes]), n, squares, size_squares)[0]
-    if len(sums) <= EXACT_UP_TO:
-        signs = 1.0 - 2.0 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
-        flipped, weighted = signs @ sums, signs @ (sums * sizes)
+    if few.count <= EXACT_UP_TO:
+        few = Clusters(np.repeat(few.sums, few.counts), np.repeat(few.sizes, few.counts))
+    n, squares = clusters.n, few.product(few.sums, few.sums)
+    size_squares = clusters.product(clusters.sizes, clusters.sizes)
+    whole = np.array([few.total(few.sums)]), np.array([few.product(few.sums, few.sizes)])
+    observed = _t_squared(*whole, n, squares, size_squares)[0]
+    if few.count <= EXACT_UP_TO:
+        signs = 1.0 - 2.0 * ((np.arange(2**few.count)[:, None] >> np.arange(few.count)) & 1)
+        flipped, weighted = signs @ few.sums, signs @ (few.sums * few.sizes)
     else:
-        flipped, weighted = _flips(sums, sizes, rng, n_flips)
+        flipped, weighted = _flips(few, rng, n_flips)
     t = _t_squared(flipped, weighted, n, squares, size_squares)
     further = float(np.sum(t > observed * (1 + 1e-9)))
     ties = float(np.sum(t >= observed * (1 - 1e-9))) - further
-    if len(sums) <= EXACT_UP_TO:
+    if few.count <= EXACT_UP_TO:
         return (further + ties / 2) / len(t)
     drawn = (1 + further + ties / 2) / (n_flips + 1)
     # where next to no flip reaches as far, drawing has a floor that a large family lifts above 5%
-    return drawn if further + ties >= ENOUGH_BEYOND else min(drawn, sign_flip_tail(sums))
+    return drawn if further + ties >= ENOUGH_BEYOND else min(drawn, sign_flip_tail(few.sums, few.times))
 
 
 def _t_squared(flipped: Floats, weighted: Floats, n: int, squares: float, size_squares: float) -> Floats:
@@ -232,9 +288,9 @@ def _t_squared(flipped: Floats, weighted: Floats, n: int, squares: float, size_s
         return mean**2 / np.where(spread > 1e-9 * squares, spread, 0.0)
 
 
-def _flips(sums: Floats, sizes: Floats, rng: np.random.Generator, n_flips: int) -> tuple[Floats, Floats]:
+def _flips(clusters: Clusters, rng: np.random.Generator, n_flips: int) -> tuple[Floats, Floats]:
     """Σ s_c S_c and Σ s_c S_c n_c of each flip. Equal clusters are flipped together, by a binomial."""
-    kinds, counts = _kinds(np.abs(sums), sizes)
+    kinds, counts = _kinds(np.abs(clusters.sums), clusters.sizes, clusters.times)
     flipped, weighted = np.zeros(n_flips), np.zeros(n_flips)
     often = counts >= 4
     for (size_of_sum, size), count in zip(kinds[often], counts[often], strict=True):
@@ -243,7 +299,8 @@ def _flips(sums: Floats, sizes: Floats, rng: np.random.Generator, n_flips: int) 
         weighted += size_of_sum * size * net
     rare = np.repeat(kinds[~often], counts[~often], axis=0)
     columns = np.stack([rare[:, 0], rare[:, 0] * rare[:, 1]], axis=1)
-    chunk = max(1, _CHUNK // max(1, len(rare)))
+    # of fours, so that how many are drawn at once doesn't show in the bits
+    chunk = 4 * max(1, _CHUNK // (4 * max(1, len(rare))))
     for start in range(0, n_flips if len(rare) else 0, chunk):
         rows = min(chunk, n_flips - start)
         packed = np.frombuffer(rng.bytes(rows * -(-len(rare) // 8)), np.uint8).reshape(rows, -1)

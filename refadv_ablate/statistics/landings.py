@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Floats
 from refadv_ablate.parsing.landing import LANDINGS
-from refadv_ablate.parsing.scoring import Arm
-from refadv_ablate.statistics.estimates import difference, fraction
+from refadv_ablate.parsing.scoring import Arm, Columns
+from refadv_ablate.statistics.estimates import difference_of, fraction_of
+from refadv_ablate.statistics.pairing import together
+from refadv_ablate.statistics.samples import ByImage
 from refadv_ablate.types import Estimate
 
 ATTRIBUTE = "landed"
@@ -47,24 +49,33 @@ class Flow:
 
 def flow(original: Arm, perturbed: Arm) -> Flow | None:
     """Over the examples answered in both arms; None where the records don't say where answers landed."""
-    before, after = _shares(original), _shares(perturbed)
-    if before is None or after is None:
+    size = len(LANDINGS)
+    moved, found = np.zeros((size, size)), ByImage()
+    for pieces in together(original, perturbed):
+        before, after = (_shares(columns) for columns in pieces)
+        if before is None or after is None:
+            return None
+        _, left, right = np.intersect1d(before.example, after.example, return_indices=True)
+        one, two, image = before.rows[left], after.rows[right], before.image[left]
+        moved += one.T @ two
+        for i in range(size):
+            found.add(("original", i), one[:, i], image)
+            found.add(("perturbed", i), two[:, i], image)
+            found.add(("change", i), np.round(two[:, i] - one[:, i], 12), image)
+    if not moved.any():
         return None
-    both, left, right = np.intersect1d(before.example, after.example, return_indices=True)
-    if not len(both):
-        return None
-    one, two, image = before.rows[left], after.rows[right], before.image[left]
-    kinds = [i for i in range(len(LANDINGS)) if one[:, i].any() or two[:, i].any() or i == 0]
+    samples = found.samples()
+    kinds = [i for i in range(size) if moved[i].any() or moved[:, i].any() or i == 0]
     shares = tuple(
         Share(
             LANDINGS[i],
-            fraction(one[:, i], image),
-            fraction(two[:, i], image),
-            difference(np.round(two[:, i] - one[:, i], 12), image),
+            fraction_of(samples["original", i]),
+            fraction_of(samples["perturbed", i]),
+            difference_of(samples["change", i]),
         )
         for i in kinds
     )
-    return Flow(tuple(LANDINGS[i] for i in kinds), shares, one[:, kinds].T @ two[:, kinds])
+    return Flow(tuple(LANDINGS[i] for i in kinds), shares, moved[np.ix_(kinds, kinds)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +86,12 @@ class _Rows:
     """(examples, kinds): which part of an example's answers landed so."""
 
 
-def _shares(arm: Arm) -> _Rows | None:
-    labels = arm.attribute(ATTRIBUTE)
+def _shares(columns: Columns) -> _Rows | None:
+    labels = columns.attributes(ATTRIBUTE)
     if labels is None:
         return None
-    columns = arm.columns()
     place: Mapping[str, int] = {kind: i for i, kind in enumerate(LANDINGS)}
-    codes = np.array([place.get(str(label), -1) for label in labels])
+    codes = np.array([place.get(str(label), -1) for label in labels], int)
     keep = (codes >= 0) & columns.answered
     example, first, rows = np.unique(columns.example[keep], return_index=True, return_inverse=True)
     counts = np.zeros((len(example), len(LANDINGS)))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Floats
 from refadv_ablate.errors import UserError, nearest
-from refadv_ablate.parsing.scoring import Arm, Mask
+from refadv_ablate.parsing.scoring import Arm, Columns, Mask
 
 UNKNOWN = "unknown"
 BINS: dict[str, tuple[float, ...]] = {
@@ -28,50 +31,99 @@ MAX_PARTS = 24
 _FEW_VALUES = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of an arm: its label, and which rows of a piece of the arm belong to it."""
+
+    label: str
+    rows: Callable[[Columns], Mask]
+
+
 def parts(arm: Arm, by: str) -> list[tuple[str, Mask]]:
     """(label, rows of the arm) of each part that has rows, in a fixed order, unknown last.
 
     Raises UserError for an attribute that no record has.
     """
-    values = arm.attribute(by)
-    if values is None:
+    columns = arm.columns()
+    return [(cut.label, cut.rows(columns)) for cut in cuts(arm, by)]
+
+
+def cuts(arm: Arm, by: str) -> list[Cut]:
+    """The same parts, each as a choice of rows: what it takes doesn't grow with the arm."""
+    seen = _seen(arm, by)
+    if seen is None:
         if by in ("distractors", "negation", "source", "split", "category") or not len(arm):
-            return [(UNKNOWN, np.ones(len(arm), bool))] if len(arm) else []
+            return [Cut(UNKNOWN, lambda columns: np.ones(len(columns.example), bool))] if len(arm) else []
         raise UserError(f"No example has the attribute {by!r}: {nearest(by, arm.attributes())}.")
-    if values.dtype == object:
-        return _by_label(values.astype(object))
-    return _by_number(values.astype(np.float64), BINS.get(by))
+    labels, numbers = seen
+    tests = _by_label(labels) if labels is not None else _by_number(numbers, BINS.get(by))
+    return [Cut(label, partial(_rows, by, test)) for label, test in tests]
 
 
-def _by_label(values: NDArray[np.object_]) -> list[tuple[str, Mask]]:
-    known = np.array([value not in (None, UNKNOWN) for value in values], bool)
+Test = Callable[[NDArray[Any]], Mask]
+"""Values of an attribute → which belong to a part."""
+
+
+def _rows(by: str, test: Test, columns: Columns) -> Mask:
+    values = columns.attributes(by)
+    return test(np.zeros(0) if values is None else values)
+
+
+def _seen(arm: Arm, by: str) -> tuple[Counter[str | None] | None, Floats] | None:
+    """How often the arm has each label, or all its numbers; None where it has neither."""
+    labels: Counter[str | None] | None = None
+    numbers: list[Floats] = []
+    for columns in arm.chunks():
+        values = columns.attributes(by)
+        if values is None:
+            return None
+        if values.dtype == object:
+            labels = labels if labels is not None else Counter()
+            labels.update(values)
+        else:
+            numbers.append(values.astype(np.float32))
+    return (labels, np.concatenate([np.zeros(0, np.float32), *numbers])) if labels or numbers else None
+
+
+def _by_label(counts: Counter[str | None]) -> list[tuple[str, Test]]:
     # compared as Python's strings: numpy's own drop a NUL at the end
-    counts = Counter(values[known])
-    names = sorted(counts)
+    known = {str(name): n for name, n in counts.items() if name not in (None, UNKNOWN)}
+    names = sorted(known)
     shown = set(names)
     if len(names) > MAX_PARTS:
-        shown = set(sorted(names, key=lambda name: (-counts[name], name))[: MAX_PARTS - 1])
-    place = {name: at for at, name in enumerate(names)}
-    codes = np.array([place.get(value, -1) for value in values])
-    found = [(str(name), codes == place[name]) for name in names if name in shown]
-    rest = len(names) - len(shown)
+        shown = set(sorted(names, key=lambda name: (-known[name], name))[: MAX_PARTS - 1])
+    found = [(name, partial(_among, frozenset({name}))) for name in names if name in shown]
+    rest = frozenset(names) - shown
     if rest:
-        others = known & np.array([value not in shown for value in values], bool)
-        found.append((f"{rest} rarer ones", others))
-    return _with_unknown(found, ~known)
+        found.append((f"{len(rest)} rarer ones", partial(_among, rest)))
+    if len(known) < len(counts):
+        found.append((UNKNOWN, partial(_among, frozenset({None, UNKNOWN}))))
+    return list(found)
 
 
-def _by_number(values: Floats, limits: Sequence[float] | None) -> list[tuple[str, Mask]]:
-    known = ~np.isnan(values)
-    distinct = np.unique(values[known])
+def _among(names: frozenset[str | None], values: NDArray[Any]) -> Mask:
+    return np.array([value in names for value in values], bool)
+
+
+def _by_number(values: Floats, limits: Sequence[float] | None) -> list[tuple[str, Test]]:
+    known = values[~np.isnan(values)].astype(np.float64)
+    distinct = np.unique(known)
     if limits is not None:
-        edges = [*limits, np.inf]
-        found = [(_bin_label(low, high), (values >= low) & (values < high)) for low, high in pairwise(edges)]
+        bins = [(_bin_label(low, high), low, high) for low, high in pairwise([*limits, np.inf])]
+        found = [
+            (label, partial(_between, low, high))
+            for label, low, high in bins
+            if np.any((distinct >= low) & (distinct < high))
+        ]
     elif len(distinct) <= _FEW_VALUES:
-        found = [(f"{value:g}", values == value) for value in distinct]
+        found = [(f"{value:g}", partial(_between, value, np.nextafter(value, np.inf))) for value in distinct]
     else:
-        found = _quartiles(values, values[known])
-    return _with_unknown([(label, rows) for label, rows in found if rows.any()], ~known)
+        found = _quartiles(known)
+    return [*found, (UNKNOWN, np.isnan)] if len(known) < len(values) else list(found)
+
+
+def _between(low: float, high: float, values: Floats) -> Mask:
+    return (values >= low) & (values < high)
 
 
 def number_label(value: float, by: str) -> str:
@@ -90,15 +142,11 @@ def _bin_label(low: float, high: float) -> str:
     return f"{low:g}–{high - 1:g}" if high - low < 100 else f"{low:g} to <{high:g}"
 
 
-def _quartiles(values: Floats, known: Floats) -> list[tuple[str, Mask]]:
+def _quartiles(known: Floats) -> list[tuple[str, partial[Mask]]]:
     edges = np.unique(np.quantile(known, [0, 0.25, 0.5, 0.75, 1], method="inverted_cdf"))
     found = []
     for index, (low, high) in enumerate(pairwise(edges)):
         last = index == len(edges) - 2
-        rows = (values >= low) & ((values <= high) if last else (values < high))
-        found.append((f"{low:g} to {'' if last else '<'}{high:g}", rows))
+        end = np.nextafter(high, np.inf) if last else high
+        found.append((f"{low:g} to {'' if last else '<'}{high:g}", partial(_between, low, end)))
     return found
-
-
-def _with_unknown(found: list[tuple[str, Mask]], unknown: Mask) -> list[tuple[str, Mask]]:
-    return [*found, (UNKNOWN, unknown)] if unknown.any() else found

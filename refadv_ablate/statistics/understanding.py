@@ -7,9 +7,8 @@ one example averaged first, with an interval clustered by image. docs/understand
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -19,7 +18,9 @@ from numpy.typing import NDArray
 from refadv_ablate.boxes import Box, Floats, iou_pairs
 from refadv_ablate.parsing.scoring import NOT_SCORED, Mask
 from refadv_ablate.statistics.attribution import Subsets
-from refadv_ablate.statistics.estimates import difference, fraction
+from refadv_ablate.statistics.estimates import difference_of, fraction_of
+from refadv_ablate.statistics.samples import ByImage, Sample
+from refadv_ablate.storage.columns import Spool, Table, pieces
 from refadv_ablate.types import ORIGINAL, Estimate, Expectation, Record, Score
 
 HIT = 0.5
@@ -27,15 +28,19 @@ HIT = 0.5
 EXPECTATIONS: tuple[Expectation, ...] = get_args(Expectation)
 
 
-@dataclass
+SIZE = 8_192
+"""Answers that are joined at once; bounds memory."""
+_COLUMNS = {"example": "Q", "image": "Q", "codes": "5l", "numbers": "14d"}
+
+
 class Answers:
     """The answers of one operator and of the originals beside it, in columns; takes records in any order."""
 
-    _original: _Column = field(default_factory=lambda: _Column())
-    _changed: _Column = field(default_factory=lambda: _Column())
-    _refused: Counter[str] = field(default_factory=Counter)
-    _parts: dict[str, int] = field(default_factory=dict)
-    _subsets: Subsets = field(default_factory=Subsets)
+    def __init__(self) -> None:
+        self._original, self._changed = Spool(_COLUMNS, SIZE), Spool(_COLUMNS, SIZE)
+        self._refused: Counter[str] = Counter()
+        self._parts: dict[str, int] = {}
+        self._subsets = Subsets()
 
     def add(self, record: Record) -> None:
         """One record; those without an answer are left out of the scores."""
@@ -44,9 +49,9 @@ class Answers:
         if record.outcome in NOT_SCORED:
             return
         if record.condition == ORIGINAL:
-            self._original.add(record, 0)
+            _append(self._original, record, 0)
         else:
-            self._changed.add(record, self._parts.setdefault(record.part, len(self._parts)))
+            _append(self._changed, record, self._parts.setdefault(record.part, len(self._parts)))
             self._subsets.add(_hash(record.example_id), record.trace, (record.iou or 0.0) >= HIT)
 
     def refusals(self) -> dict[str, int]:
@@ -55,47 +60,54 @@ class Answers:
 
     def scores(self) -> tuple[Score, ...]:
         """All scores; each part's own after those over all parts, in the order in which parts came."""
-        rows = _joined(self._original, self._changed)
-        if not len(rows.example):
-            return ()
         names = [name for name in self._parts if name]
-        found: list[Score] = []
-        for code, expectation in enumerate(EXPECTATIONS):
-            own = rows.where(rows.expectation == code)
-            found += _scores(own.where(~own.placebo), expectation, "")
-            for name in names:
-                found += _scores(own.where(own.part == self._parts[name]), expectation, name)
-        necessity = _necessity(rows)
-        found += [Score("necessity", "drop", necessity)] if necessity.n else []
+        gathered = _Scores()
+        number = pieces(max(len(self._original), len(self._changed)), SIZE)
+        for before, after in zip(
+            self._original.parted("example", number), self._changed.parted("example", number), strict=True
+        ):
+            rows = _joined(_arrays(before), _arrays(after))
+            for code, expectation in enumerate(EXPECTATIONS):
+                own = rows.where(rows.expectation == code)
+                gathered.add(own.where(~own.placebo), expectation, "")
+                for name in names:
+                    gathered.add(own.where(own.part == self._parts[name]), expectation, name)
+            gathered.add_necessity(rows)
+        found = gathered.scores(["", *names])
+        if not gathered.some:
+            return ()
         return (*found, *(self._subsets.scores(self._originals()) if self._subsets else ()))
 
     def _originals(self) -> dict[int, tuple[float, int]]:
         """Example → whether its original was a hit, and its image."""
-        hits = _arrays(self._original)["iou"] >= HIT
-        images = self._original.image
-        return {e: (float(hits[i]), images[i]) for i, e in enumerate(self._original.example)}
+        found: dict[int, tuple[float, int]] = {}
+        for table in self._original.chunks():
+            hits = (table["numbers"][:, 0] >= HIT).astype(float).tolist()
+            examples, images = table["example"].tolist(), table["image"].tolist()
+            found.update(zip(examples, zip(hits, images, strict=True), strict=True))
+        return found
 
 
-@dataclass
-class _Column:
-    """Records as numbers; boxes are NaN where there is none."""
+def _append(column: Spool, record: Record, part: int) -> None:
+    """codes: part, expectation, placebo, whether the target is another object, whether the answer is "none".
 
-    example: array[int] = field(default_factory=lambda: array("Q"))
-    image: array[int] = field(default_factory=lambda: array("Q"))
-    codes: array[int] = field(default_factory=lambda: array("l"))
-    """Part, expectation, placebo, whether the target is another object, whether the answer is "none"."""
-    numbers: array[float] = field(default_factory=lambda: array("d"))
-    """IoU, chance, the box of the answer, that of the original's referent, the map (14 a record)."""
-
-    def add(self, record: Record, part: int) -> None:
-        self.example.append(_hash(record.example_id))
-        self.image.append(_hash(record.image))
-        flags = (record.placebo, record.original_target is not None, record.outcome == "none")
-        self.codes.extend((part, EXPECTATIONS.index(record.expectation), *map(int, flags)))
-        self.numbers.extend((record.iou or 0.0, _chance(record)))
-        self.numbers.extend(_corners(record.predicted))
-        self.numbers.extend(_corners(record.original_target or record.target))
-        self.numbers.extend(record.frame.as_list())
+    numbers: IoU, chance, the box of the answer, that of the original's referent, the map (NaN: no box).
+    """
+    buffers = column.buffers
+    buffers["example"].append(_hash(record.example_id))
+    buffers["image"].append(_hash(record.image))
+    flags = (record.placebo, record.original_target is not None, record.outcome == "none")
+    buffers["codes"].extend((part, EXPECTATIONS.index(record.expectation), *map(int, flags)))
+    buffers["numbers"].extend(
+        (
+            record.iou or 0.0,
+            _chance(record),
+            *_corners(record.predicted),
+            *_corners(record.original_target or record.target),
+            *record.frame.as_list(),
+        )
+    )
+    column.ended()
 
 
 def _hash(text: str) -> int:
@@ -145,8 +157,7 @@ class _Rows:
         return _Rows(**{name: values[rows] for name, values in vars(self).items()})
 
 
-def _joined(original: _Column, changed: _Column) -> _Rows:
-    before, after = _arrays(original), _arrays(changed)
+def _joined(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> _Rows:
     known, places = np.unique(before["example"], return_index=True)
     if not len(known):
         after = {name: values[:0] for name, values in after.items()}
@@ -176,12 +187,11 @@ def _joined(original: _Column, changed: _Column) -> _Rows:
     )
 
 
-def _arrays(column: _Column) -> dict[str, NDArray[Any]]:
-    codes = np.array(column.codes, np.int64).reshape(-1, 5)
-    numbers = np.array(column.numbers, np.float64).reshape(-1, 14)
+def _arrays(table: Table) -> dict[str, NDArray[Any]]:
+    codes, numbers = table["codes"], table["numbers"]
     return {
-        "example": np.array(column.example, np.uint64),
-        "image": np.array(column.image, np.uint64),
+        "example": np.ascontiguousarray(table["example"]),
+        "image": np.ascontiguousarray(table["image"]),
         "part": codes[:, 0],
         "expectation": codes[:, 1],
         "placebo": codes[:, 2],
@@ -206,15 +216,75 @@ def _mapped(boxes: Floats, frames: Floats) -> Floats:
 # ── the scores ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _scores(rows: _Rows, expectation: Expectation, part: str) -> Iterator[Score]:
-    """Those that an expectation defines, over these rows."""
-    if len(rows.example):
+Key = tuple[str, Expectation, str]
+"""Name of a score, expectation, part."""
+NECESSITY: Key = ("necessity", "drop", "")
+
+
+@dataclass
+class _Scores:
+    """All scores, their answers taken in piece by piece; a piece has all answers to its examples."""
+
+    values: ByImage = field(default_factory=ByImage)
+    expected: dict[Key, tuple[float, int, int]] = field(default_factory=dict)
+    """Sum of the known chances, of how many answers, and how many answers count."""
+    several: set[tuple[Expectation, str]] = field(default_factory=set)
+    """Where an example has more than one answer."""
+    some: bool = False
+
+    def add(self, rows: _Rows, expectation: Expectation, part: str) -> None:
+        """Answers of one expectation and one part."""
+        if not len(rows.example):
+            return
+        if np.any(rows.example[1:] == rows.example[:-1]):
+            self.several.add((expectation, part))
         for name, values, chance in _values(rows, expectation):
+            key = (name, expectation, part)
             keep = ~np.isnan(values)
-            estimate = _mean(rows, values, difference if name in SIGNED else fraction)
-            expected = chance[keep & ~np.isnan(chance)]
-            known = len(expected) > 0 and len(expected) == keep.sum()
-            yield Score(name, expectation, estimate, part, float(expected.mean()) if known else None)
+            known = chance[keep & ~np.isnan(chance)]
+            total, n, counted = self.expected.get(key, (0.0, 0, 0))
+            self.expected[key] = total + float(np.sum(known)), n + len(known), counted + int(keep.sum())
+            self._mean(key, rows, values)
+
+    def add_necessity(self, rows: _Rows) -> None:
+        """Drop under the sub-condition less drop under its placebo, on examples that were asked both ways."""
+        self.some = self.some or len(rows.example) > 0
+        both = np.intersect1d(rows.example[rows.placebo], rows.example[~rows.placebo])
+        if len(both):
+            inside = rows.where(np.isin(rows.example, both))
+            signed = np.where(inside.placebo, inside.hit, -inside.hit)
+            self._mean(NECESSITY, inside, signed * _shares(inside))
+
+    def _mean(self, key: Key, rows: _Rows, values: Floats) -> None:
+        """Over examples: the values of each are averaged first; NaN doesn't count."""
+        keep = ~np.isnan(values)
+        if not keep.any():
+            return
+        example, first, codes = np.unique(rows.example[keep], return_index=True, return_inverse=True)
+        means = np.bincount(codes, weights=values[keep], minlength=len(example)) / np.bincount(codes)
+        self.values.add(key, np.round(means, 12), rows.image[keep][first])
+
+    def scores(self, parts: Sequence[str]) -> list[Score]:
+        """By expectation and part, those that the expectation defines."""
+        samples = self.values.samples()
+        found = []
+        for expectation in EXPECTATIONS:
+            for part in parts:
+                for key in (key for key in self.expected if key[1:] == (expectation, part)):
+                    if key[0] == "worst" and (expectation, part) not in self.several:
+                        continue  # examples with one answer: it is `consistent`
+                    total, n, counted = self.expected[key]
+                    chance = total / n if 0 < n == counted else None
+                    found.append(Score(*key[:2], _estimate(key, samples.get(key)), part, chance))
+        if (sample := samples.get(NECESSITY)) is not None:
+            found.append(Score("necessity", "drop", difference_of(sample)))
+        return found
+
+
+def _estimate(key: Key, sample: Sample | None) -> Estimate:
+    if sample is None:
+        return Estimate(None, None, None, 0, 0, note="no example that it is defined for")
+    return difference_of(sample) if key[0] in SIGNED else fraction_of(sample)
 
 
 SIGNED = frozenset({"delta", "youden", "excess", "necessity", "sufficiency", "shapley"})
@@ -242,41 +312,16 @@ def _values(rows: _Rows, expectation: Expectation) -> Iterator[tuple[str, Floats
     else:
         same = (iou_pairs(rows.box, rows.was_box) >= HIT).astype(float)
         yield "consistent", np.where(np.isnan(rows.was_box[:, 0]), np.nan, same), unknown
-        worst = _worst(rows, same)
-        if worst is not None:
-            yield "worst", worst, unknown
+        yield "worst", _worst(rows, same), unknown
     yield "sticks", on_old * right, unknown
 
 
-def _worst(rows: _Rows, same: Floats) -> Floats | None:
-    """Per answer, whether all answers to the example are consistent; None where examples have only one."""
+def _worst(rows: _Rows, same: Floats) -> Floats:
+    """Per answer, whether all answers to the example are consistent."""
     _, codes, counts = np.unique(rows.example, return_inverse=True, return_counts=True)
-    if not np.any(counts > 1):
-        return None
     least = np.ones(len(counts))
     np.minimum.at(least, codes, same)
     return np.where(np.isnan(rows.was_box[:, 0]), np.nan, least[codes])
-
-
-def _mean(rows: _Rows, values: Floats, estimate: Callable[[Floats, NDArray[Any]], Estimate]) -> Estimate:
-    """Over examples: the values of each are averaged first; NaN doesn't count."""
-    keep = ~np.isnan(values)
-    if not keep.any():
-        return Estimate(None, None, None, 0, 0, note="no example that it is defined for")
-    example, first, codes = np.unique(rows.example[keep], return_index=True, return_inverse=True)
-    means = np.bincount(codes, weights=values[keep], minlength=len(example)) / np.bincount(codes)
-    return estimate(np.round(means, 12), rows.image[keep][first])
-
-
-def _necessity(rows: _Rows) -> Estimate:
-    """Drop under the sub-condition less drop under its placebo, on examples that were asked both ways."""
-    both = np.intersect1d(rows.example[rows.placebo], rows.example[~rows.placebo])
-    if not len(both):
-        return Estimate(None, None, None, 0, 0, note="no placebo")
-    inside = rows.where(np.isin(rows.example, both))
-    signed = np.where(inside.placebo, inside.hit, -inside.hit)
-    share = _shares(inside)
-    return _mean(inside, signed * share, difference)
 
 
 def _shares(rows: _Rows) -> Floats:

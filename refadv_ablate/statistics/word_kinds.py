@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.boxes import Floats
+from refadv_ablate.parsing.scoring import Arm, Columns
 from refadv_ablate.parsing.scoring import metric as metric_of
 from refadv_ablate.seeding import generator
 from refadv_ablate.statistics import inference
-from refadv_ablate.statistics.estimates import difference
-from refadv_ablate.statistics.inference import Clusters
+from refadv_ablate.statistics.estimates import difference_of
+from refadv_ablate.statistics.pairing import together
+from refadv_ablate.statistics.samples import ByImage
 from refadv_ablate.types import Estimate
 
 ATTRIBUTE = "removed"
@@ -34,28 +38,36 @@ def by_kind(original: Arm, perturbed: Arm, metric: str = "acc50", seed: int = 0)
 
     Draws of one example may have lost different kinds: each counts where it belongs.
     """
-    labels = perturbed.attribute(ATTRIBUTE)
-    if labels is None:
-        return []
-    before, after, value_of = original.columns(), perturbed.columns(), metric_of(metric)
-    before = before.where(before.answered)
-    example, codes = np.unique(before.example, return_inverse=True)
-    first = np.bincount(codes, value_of(before.iou)) / np.bincount(codes)
-    kinds, found = sorted({str(label) for label in labels if label is not None}), []
-    for name in kinds:
-        rows = after.where((labels == name) & after.answered & np.isin(after.example, example))
-        ids, at, codes = np.unique(rows.example, return_index=True, return_inverse=True)
-        if not len(ids):
-            continue
-        mean = np.bincount(codes, value_of(rows.iou)) / np.bincount(codes)
-        change = np.round(mean - first[np.searchsorted(example, ids)], 12)
-        images = np.unique(rows.image[at], return_inverse=True)[1]
+    gathered, known = ByImage(), set()
+    for before, after in together(original, perturbed):
+        for name, change, images in _changes(before, after, metric):
+            gathered.add(name, change, images)
+            known |= {name} if len(images) else set()
+    found, samples = [], gathered.samples()
+    for name in sorted(known):
         rng = np.random.default_rng(generator(seed, "word kinds", name).getrandbits(128))
-        delta = difference(change, images)
-        p = None
+        delta, p = difference_of(samples[name]), None
         if delta.images >= FEWEST:
-            p = inference.sign_flip_p(Clusters.of(change, images), rng, 10_000)
+            p = inference.sign_flip_p(samples[name].clusters, rng, 10_000)
         found.append((name, delta, p))
     adjusted = inference.holm([p for _, _, p in found])
     made = [Kind(*each, holm) for each, holm in zip(found, adjusted, strict=True)]
     return sorted(made, key=lambda kind: (-kind.delta.n, kind.name))
+
+
+def _changes(
+    before: Columns, after: Columns, metric: str
+) -> Iterator[tuple[str, Floats, NDArray[np.uint64]]]:
+    """For each kind: the changes of the examples that lost it, and their images."""
+    labels, value_of = after.attributes(ATTRIBUTE), metric_of(metric)
+    if labels is None:
+        return
+    before = before.where(before.answered)
+    example, codes = np.unique(before.example, return_inverse=True)
+    first = np.bincount(codes, value_of(before.iou)) / np.bincount(codes)
+    answered = after.answered & np.isin(after.example, example)
+    for name in sorted({str(label) for label in labels if label is not None}):
+        rows = after.where(np.asarray(labels == name, bool) & answered)
+        ids, at, codes = np.unique(rows.example, return_index=True, return_inverse=True)
+        mean = np.bincount(codes, value_of(rows.iou)) / np.bincount(codes)
+        yield name, np.round(mean - first[np.searchsorted(example, ids)], 12), rows.image[at]

@@ -196,7 +196,7 @@ def test_comparisons_alone_fill_the_tables_of_differences(sweep):
 def test_a_part_against_the_whole_agrees_with_a_bootstrap_over_images():
     arm = Arm(records(400, seed=3))
     rows = np.asarray(arm.attribute("distractors")) >= 6
-    estimate_ = to_overall(arm, rows)
+    estimate_ = to_overall(arm, lambda columns: columns.attributes("distractors") >= 6)
     hits = np.nan_to_num(arm.columns().iou) >= 0.5
     assert estimate_.value == pytest.approx(hits[rows].mean() - hits.mean())
     images = np.unique(arm.columns().image, return_inverse=True)[1]
@@ -213,8 +213,8 @@ def test_a_part_against_the_whole_agrees_with_a_bootstrap_over_images():
 
 def test_parts_that_allow_no_interval_have_none():
     arm = Arm(records(20, seed=3))
-    assert to_overall(arm, np.zeros(20, bool)).value is None
-    whole = to_overall(arm, np.ones(20, bool))
+    assert to_overall(arm, lambda _: np.zeros(20, bool)).value is None
+    whole = to_overall(arm, lambda _: np.ones(20, bool))
     assert (whole.value, whole.low) == (0.0, None)
     assert apart(estimate(0.5), Estimate(None, None, None, 0, 0, note="no examples")).note == "no examples"
     assert apart(estimate(0.5), estimate(0.3, None, "one image")).low is None

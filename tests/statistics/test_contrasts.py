@@ -16,7 +16,7 @@ from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Cell, Names
 from refadv_ablate.report.loading.study import study
-from refadv_ablate.statistics import comparison, contrasts, inference
+from refadv_ablate.statistics import contrasts, inference, pairing
 from refadv_ablate.statistics.contrasts import Side, contrast
 from refadv_ablate.statistics.simulation import Design, experiments
 from refadv_ablate.tracking import metrics
@@ -279,7 +279,7 @@ def test_each_kind_sets_against_each_other_what_differs_in_it_alone():
 
 def test_paired_values_are_those_of_the_comparison():
     one = cells()[0]
-    example, _, original, perturbed = comparison.paired_values(one.arms[ORIGINAL], one.arms["bow"])
+    example, _, original, perturbed = pairing.paired_values(one.arms[ORIGINAL], one.arms["bow"])
     assert (len(example), original.mean(), perturbed.mean()) == (100, 1.0, 0.5)
 
 

@@ -14,6 +14,8 @@ from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics import inference, power
+from refadv_ablate.statistics.estimates import difference
+from refadv_ablate.statistics.inference import Clusters
 from refadv_ablate.statistics.power import Plan
 from refadv_ablate.statistics.simulation import Design, experiments
 from refadv_ablate.storage.records import dump, write_records
@@ -48,7 +50,7 @@ def test_the_promised_power_is_that_of_simulated_runs(images, per_image, delta):
     agreement, icc = correlations(design)
     detected = sizes = 0
     for run in experiments(design, 1000, np.random.default_rng(1)):
-        estimate = stats.difference(run.change, run.image)
+        estimate = difference(run.change, run.image)
         detected += estimate.high < 0 or estimate.low > 0
         sizes += estimate.n
     plan = Plan(round(sizes / 1000), images, 0.6, agreement, icc)
@@ -80,7 +82,7 @@ def test_a_pilot_gives_its_own_standard_error_and_scales_it():
         model="m", data="d", prompt="p", operator="bow", planned=len(image),
     ).deltas["acc50"]  # fmt: skip
     plan = power.from_pilot(found, "here")
-    error = stats.Clusters.of(after.astype(float) - before, image).standard_error()
+    error = Clusters.of(after.astype(float) - before, image).standard_error()
     assert power.standard_error(plan, 0) == pytest.approx(error)
     assert power.standard_error(plan.with_n(4 * plan.n), 0) == pytest.approx(error / 2)
     assert plan.with_n(4 * plan.n).images == 4 * plan.images

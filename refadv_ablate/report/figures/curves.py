@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from refadv_ablate.boxes import Floats
-from refadv_ablate.parsing.scoring import MACC_THRESHOLDS, Arm
+from refadv_ablate.parsing.scoring import MACC_THRESHOLDS, Arm, Columns, Mask
 from refadv_ablate.report.figures.style import MARKERS, PALETTE, drawing, empty, save
 from refadv_ablate.statistics import comparison
 from refadv_ablate.types import Estimate
@@ -49,32 +50,47 @@ def hardness_figure(arms: Mapping[str, Arm], path_stem: Path, *, metric: str = "
 
 def points_of(arm: Arm, attribute: str, limits: Sequence[int], metric: str = "acc50") -> list[Point]:
     """The groups of an attribute, from low to high, small ones joined; empty where nobody has it."""
-    values = arm.attribute(attribute)
-    if values is None or values.dtype == object:
-        return []
-    numbers: Floats = values.astype(float)
+    groups = _groups(_counted(arm, attribute), limits)
     found = []
-    for low, high in _groups(numbers[~np.isnan(numbers)], limits):
-        rows = (numbers >= low) & (numbers < high)
-        estimate = comparison.accuracy(arm, metric, rows=rows)
-        first, last = int(numbers[rows].min()), int(numbers[rows].max())
+    for low, high, least, most in groups:
+        estimate = comparison.accuracy(arm, metric, rows=partial(_within, attribute, low, high))
+        first, last = int(least), int(most)
         found.append(Point(f"{first}" if first == last else f"{first}–{last}", estimate))
     return found
 
 
-def _groups(values: Floats, limits: Sequence[int]) -> list[tuple[float, float]]:
-    """Neighbouring [low, high) that each hold at least FEWEST values, or all of them."""
-    edges = [*(limit for limit in limits if limit <= values.max(initial=-1)), np.inf]
+def _within(attribute: str, low: float, high: float, columns: Columns) -> Mask:
+    numbers: Any = columns.attributes(attribute)
+    return np.asarray((numbers >= low) & (numbers < high), bool)
+
+
+def _counted(arm: Arm, attribute: str) -> Counter[float]:
+    """How often the arm has each number of an attribute; nothing for one that is no number."""
+    found: Counter[float] = Counter()
+    for columns in arm.chunks():
+        values = columns.attributes(attribute)
+        if values is None or values.dtype == object:
+            return Counter()
+        numbers, counts = np.unique(values[~np.isnan(values.astype(float))].astype(float), return_counts=True)
+        found.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+    return found
+
+
+def _groups(counts: Counter[float], limits: Sequence[int]) -> list[tuple[float, float, float, float]]:
+    """Neighbouring [low, high) that each hold at least FEWEST values, or all of them; their ends besides."""
+    edges = [*(limit for limit in limits if limit <= max(counts, default=-1)), np.inf]
     groups: list[tuple[float, float]] = []
     start, count = edges[0], 0
     for low, high in pairwise(edges):
-        count += int(((values >= low) & (values < high)).sum())
+        count += sum(n for value, n in counts.items() if low <= value < high)
         if count >= FEWEST:
             groups.append((start, high))
             start, count = high, 0
     if count and groups:  # the rest joins the last group
         groups[-1] = (groups[-1][0], np.inf)
-    return groups or ([(edges[0], np.inf)] if len(values) else [])
+    groups = groups or ([(edges[0], np.inf)] if counts else [])
+    inside = [[value for value in counts if low <= value < high] for low, high in groups]
+    return [(*group, min(values), max(values)) for group, values in zip(groups, inside, strict=True)]
 
 
 def _hardness(plot: Any, series: Mapping[str, Sequence[Point]]) -> None:

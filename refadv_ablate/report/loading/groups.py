@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from refadv_ablate.parsing.scoring import Arm, Mask
+from refadv_ablate.boxes import Floats
+from refadv_ablate.parsing.scoring import Arm, Columns, Mask
 from refadv_ablate.parsing.scoring import metric as metric_of
-from refadv_ablate.statistics.inference import Clusters, t_quantile
+from refadv_ablate.statistics.inference import t_quantile
+from refadv_ablate.statistics.samples import ByImage
+from refadv_ablate.storage.columns import pieces
 from refadv_ablate.types import Estimate
 
 
-def to_overall(arm: Arm, rows: Mask, metric: str = "acc50") -> Estimate:
+def to_overall(arm: Arm, rows: Callable[[Columns], Mask], metric: str = "acc50") -> Estimate:
     """Accuracy on the rows minus accuracy on all answered, with a cluster-robust t interval.
 
     The part is contained in the whole: the standard error is that of the linearised difference,
     (1[in part] / share) · (y − ȳ_part) − (y − ȳ), summed within images.
     """
-    columns = arm.columns()
-    values, inside = metric_of(metric)(columns.iou[columns.answered]), rows[columns.answered]
-    images = columns.image[columns.answered]
-    n = int(inside.sum())
+    sums, counts, n_images = [0.0, 0.0], [0, 0], ByImage()
+    for values, inside, images in _answered(arm, rows, metric):
+        for at, chosen in enumerate((inside, np.ones(len(values), bool))):
+            sums[at] += float(np.sum(values[chosen]))
+            counts[at] += int(chosen.sum())
+        n_images.add("", values[inside], images[inside])
+    n = counts[0]
     if n == 0:
         return Estimate(None, None, None, 0, 0, note="no examples")
-    part, whole = float(values[inside].mean()), float(values.mean())
-    one = Estimate(part - whole, None, None, n, len(np.unique(images[inside])))
-    influence = inside / inside.mean() * (values - part) - (values - whole)
-    error = Clusters.of(influence, images).standard_error()
-    df = Clusters.of(np.ones(len(images)), images).df
+    part, whole = (total / count for total, count in zip(sums, counts, strict=True))
+    one = Estimate(part - whole, None, None, n, n_images.samples()[""].clusters.count)
+    influence = ByImage()
+    for values, inside, images in _answered(arm, rows, metric):
+        share = n / counts[1]
+        influence.add("", inside / share * (values - part) - (values - whole), images)
+    clusters = influence.samples()[""].clusters
+    error = clusters.standard_error()
     if one.images < 2 or not math.isfinite(error) or error == 0:
         return replace(one, note="no spread: no interval")
-    half = t_quantile(df) * error
+    half = t_quantile(clusters.df) * error
     return replace(one, low=part - whole - half, high=part - whole + half, method="jackknife t")
+
+
+def _answered(
+    arm: Arm, rows: Callable[[Columns], Mask], metric: str
+) -> Iterator[tuple[Floats, Mask, NDArray[np.uint64]]]:
+    """Values, which are of the part, and images of the answered, a piece at a time."""
+    for columns in arm.parts(pieces(len(arm))):
+        answered = columns.answered
+        yield metric_of(metric)(columns.iou[answered]), rows(columns)[answered], columns.image[answered]
 
 
 def apart(a: Estimate, b: Estimate) -> Estimate:

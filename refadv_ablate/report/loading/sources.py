@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from refadv_ablate.errors import UserError
-from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.parsing.scoring import Arm, examples_of
 from refadv_ablate.report.loading import refadv_files
 from refadv_ablate.report.loading.rows import Row, scored
 from refadv_ablate.storage.jsonl import read_each, read_json, read_jsonl
@@ -78,20 +78,21 @@ class Cell:
     def load(self) -> Cell:
         """Fills the arms; disagreeing IoUs and a file without image names become warnings."""
         disagreements: list[str] = []
-        examples: set[str] = set()
+        disagreeing = 0
         for row in self.read():
             record = row.record
             arm = self.arms.get(record.condition)
             if arm is None:
                 arm = self.arms[record.condition] = Arm()
             arm.add(record)
-            examples.add(record.example_id)
             if row.stored is not None:
-                disagreements.append(row.disagreement)
-        if not examples:
+                disagreeing += 1
+                if disagreeing <= SHOWN:
+                    disagreements.append(row.disagreement)
+        if not self.arms:
             raise UserError(f"{self.path} holds no predictions")
-        self.planned = max(self.planned, len(examples))
-        self.warnings.extend(_disagreement_warning(disagreements))
+        self.planned = max(self.planned, examples_of(list(self.arms.values())))
+        self.warnings.extend(_disagreement_warning(disagreements, disagreeing))
         return self
 
 
@@ -230,10 +231,7 @@ def _at(tree: Mapping[str, Any], *keys: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _disagreement_warning(disagreements: Sequence[str]) -> Iterable[str]:
-    if disagreements:
-        more = f" and {len(disagreements) - SHOWN} more" if len(disagreements) > SHOWN else ""
-        yield (
-            f"{len(disagreements)} stored IoU disagree with the boxes (the boxes count): "
-            f"{'; '.join(disagreements[:SHOWN])}{more}"
-        )
+def _disagreement_warning(shown: Sequence[str], number: int) -> Iterable[str]:
+    if shown:
+        more = f" and {number - SHOWN} more" if number > SHOWN else ""
+        yield f"{number} stored IoU disagree with the boxes (the boxes count): {'; '.join(shown)}{more}"

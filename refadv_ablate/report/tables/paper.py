@@ -255,7 +255,7 @@ def _accuracy_line(name: str, cell: Cell, arm: Arm, metrics: Sequence[str], bins
     values: dict[str, Number | Fact] = {
         metric: Number(stats.accuracy(arm, metric), published.value(row, metric)) for metric in metrics
     }
-    rows = dict(slices.parts(arm, "distractors"))
+    rows = {cut.label: cut.rows for cut in slices.cuts(arm, "distractors")}
     for label in bins:
         if label in rows:
             key = BINS[label]
