@@ -46,7 +46,18 @@ def test_matrix_shape_and_values():
     assert iou_matrix([], [Box(0, 0, 1, 1)]).shape == (0, 1)
 
 
-@pytest.mark.parametrize("values", [(0, 0, 0, 1), (3, 0, 1, 1), (0, 0, math.nan, 1), (0, 0, math.inf, 1)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0, 0, 0, 1),
+        (3, 0, 1, 1),
+        (0, 1, 1, 1),
+        (0, 0, math.nan, 1),
+        (0, 0, math.inf, 1),
+        (-math.inf, 0, math.inf, 1),
+        (0, -math.inf, 1, math.inf),
+    ],
+)
 def test_a_box_has_area_and_finite_corners(values):
     with pytest.raises(ValueError, match="box"):
         Box(*values)
@@ -78,3 +89,29 @@ def test_a_map_of_boxes_refuses_what_is_none() -> None:
     for values in [(0, 1, 0, 0), (1, 1, float("nan"), 0)]:
         with pytest.raises(ValueError, match="box map"):
             BoxMap(*values)
+
+
+def test_a_mirror_and_a_resize_by_hand() -> None:
+    assert BoxMap.mirror(640)(Box(10, 20, 30, 50)) == Box(610, 20, 630, 50)
+    assert BoxMap.between((640, 480), (320, 960))(Box(10, 20, 30, 50)) == Box(5, 40, 15, 100)
+
+
+def test_whole_numbers_are_boxes_too() -> None:
+    """Integer arrays, as pandas and JSON give them, score as floats do."""
+    rows = np.array([[0, 0, 10, 10], [0, 0, 4, 4]])
+    assert iou_pairs(rows, np.array([[5, 0, 15, 10], [2, 0, 6, 4]])).tolist() == [50 / 150, 8 / 24]
+    assert iou_pairs([["0", "0", "10", "10"]], [["5", "0", "15", "10"]]).tolist() == [50 / 150]  # type: ignore[arg-type]
+
+
+def test_a_row_turned_inside_out_has_no_area() -> None:
+    a = np.array([[9, 9, 1, 1]], float)
+    assert iou_pairs(a, np.array([[0, 0, 10, 10]], float)).tolist() == [0.0]
+    assert iou_pairs(np.array([[0, 0, 10, 10]], float), a).tolist() == [0.0]
+
+
+def test_identical_boxes_never_score_above_one() -> None:
+    """Rounding in area − overlap must not lift the quotient over 1."""
+    for k in range(1, 400):
+        box = Box(k * 0.1, k * 0.3, k * 0.1 + k * 0.7, k * 0.3 + 1.1)
+        assert iou(box, box) <= 1.0
+        assert iou_pairs(np.array([box.as_list()]), np.array([box.as_list()]))[0] <= 1.0

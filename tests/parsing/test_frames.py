@@ -15,10 +15,12 @@ from refadv_ablate.parsing.frames import (
     Relative,
     ResizedPixels,
     SmartResize,
+    Within,
 )
 from refadv_ablate.types import NoBox, Seen
 
 VGA = Seen((640, 480), (640, 480))
+TALL = Seen((480, 640), (480, 640))
 QWEN = SmartResize(28, 56 * 56, 12_845_056)
 
 SIZES = [(640, 480), (1024, 768), (368, 434), (1, 1), (30, 20), (28, 28), (51, 31), (4000, 3000), (500, 333),
@@ -59,6 +61,37 @@ def test_longest_side_never_enlarges():
     assert LongestSide(1568)((640, 480)) == (640, 480)
 
 
+def test_longest_side_keeps_one_pixel_of_a_thread():
+    assert LongestSide(100)((1000, 1)) == (100, 1)
+    assert LongestSide(100)((1, 1000)) == (1, 100)
+
+
+def test_a_side_below_the_least_is_enlarged_and_a_thread_refused():
+    rule = Within(28, 200)
+    assert rule((28, 28)) == (28, 28)
+    assert rule((640, 480)) == (640, 480)
+    assert rule((14, 20)) == (28, 40)
+    assert rule((20, 14)) == (40, 28)
+    assert rule((10, 33)) == (28, 93), "92.4, rounded up"
+    assert rule((1, 200)) == (28, 5600), "exactly as long as is allowed"
+    for size in [(1, 201), (201, 1), (0, 5)]:
+        with pytest.raises(ImageUnreadable, match=f"{size[0]}×{size[1]} is too long"):
+            rule(size)
+
+
+def test_smart_resize_takes_sizes_exactly_at_its_bounds():
+    assert SmartResize(28, 28 * 28, 560 * 560)((560, 560)) == (560, 560)
+    assert SmartResize(28, 560 * 560, 1120 * 1120)((560, 560)) == (560, 560)
+    assert SmartResize(28, 3136, 12_845_056)((28, 5600)) == (28, 5600), "200:1 is allowed"
+
+
+def test_a_frame_says_what_it_is():
+    assert str(Relative(1000)) == "0–1000 of the image, x first"
+    assert str(Relative(1, "yxyx")) == "0–1 of the image, y first"
+    assert str(ResizedPixels()) == "pixels of the resized image"
+    assert str(OriginalPixels()) == "pixels of the original image"
+
+
 CASES = [
     # an asymmetric box: every mix-up of order or axis gives another one
     (Relative(1000), (100, 200, 300, 400), VGA, (64, 96, 192, 192), ()),
@@ -80,6 +113,13 @@ CASES = [
     # 640×480 padded to 640×640: 80 pixels above and below
     (PaddedSquare(1), (0.5, 0.5, 0.75, 0.625), VGA, (320, 240, 480, 320), ()),
     (PaddedSquare(1000, centered=False), (500, 500, 750, 625), VGA, (320, 320, 480, 400), ()),
+    # 480×640 padded to 640×640: 80 pixels left and right
+    (PaddedSquare(1), (0.5, 0.5, 0.75, 0.625), TALL, (240, 320, 400, 400), ()),
+    (PaddedSquare(1), (0.5, 0.5, 0.75, 1.0), VGA, (320, 240, 480, 480), ("clipped",)),
+    (PaddedSquare(1), (0.5, 0.5, 0.75, 1.5), VGA, (320, 240, 480, 480), ("clipped", "scale_contradiction")),
+    (PaddedSquare(1000, centered=False), (0.5, 0.3, 1.0, 0.9), TALL, (0.32, 0.192, 0.64, 0.576),
+     ("scale_contradiction",)),
+    (PaddedSquare(1000, centered=False), (0.5, 0.3, 2.0, 0.9), TALL, (0.32, 0.192, 1.28, 0.576), ()),
     # corners in the wrong order, outside the image
     (OriginalPixels(), (30, 40, 10, 20), VGA, (10, 20, 30, 40), ("swapped",)),
     (OriginalPixels(), (-5, 20, 645, 40), VGA, (0, 20, 640, 40), ("clipped",)),
@@ -91,6 +131,20 @@ CASES = [
      ("swapped", "clipped", "scale_contradiction")),
     (OriginalPixels(), (0.1, 0.2, 0.3, 0.4), VGA, (0.1, 0.2, 0.3, 0.4), ("scale_contradiction",)),
     (OriginalPixels(), (10, 20, 900, 40), VGA, (10, 20, 640, 40), ("clipped", "scale_contradiction")),
+    # where a note begins: at the limit of the scale, 5% outside, half a hundredth of a pixel
+    (Relative(1000), (0.1, 0.2, 0.5, 1.0), VGA, (0.064, 0.096, 0.32, 0.48), ("scale_contradiction",)),
+    (Relative(1000), (0.1, 0.2, 0.5, 1.5), VGA, (0.064, 0.096, 0.32, 0.72), ()),
+    (OriginalPixels(), (0.1, 0.2, 1.0, 1.0), VGA, (0.1, 0.2, 1.0, 1.0), ("scale_contradiction",)),
+    (OriginalPixels(), (0.1, 0.2, 1.0, 1.5), VGA, (0.1, 0.2, 1.0, 1.5), ()),
+    (OriginalPixels(), (10, 20, 672, 504), VGA, (10, 20, 640, 480), ("clipped",)),
+    (OriginalPixels(), (700, 20, 100, 40), VGA, (100, 20, 640, 40),
+     ("swapped", "clipped", "scale_contradiction")),
+    (OriginalPixels(), (10, 20, 30, 700), VGA, (10, 20, 30, 480), ("clipped", "scale_contradiction")),
+    (ResizedPixels(), (10, 20, 900, 40), VGA, (10, 20, 640, 40), ("clipped", "scale_contradiction")),
+    *((OriginalPixels(), quad, VGA, box, ("clipped",)) for quad, box in [
+        ((-0.5, 20, 30, 40), (0, 20, 30, 40)), ((10, -0.5, 30, 40), (10, 0, 30, 40)),
+        ((10, 20, 640.5, 40), (10, 20, 640, 40)), ((10, 20, 30, 480.5), (10, 20, 30, 480))]),
+    (OriginalPixels(), (-0.004, -0.004, 640.004, 480.004), VGA, (0, 0, 640, 480), ()),
 ]  # fmt: skip
 
 

@@ -42,6 +42,33 @@ def test_an_answer_lands_on_one_of_seven(box, kind):
     assert landing(box, TARGET, CANDIDATES, "dog", (640, 480)) == kind
 
 
+@pytest.mark.parametrize(
+    ("box", "kind"),
+    [
+        (Box(100, 100, 200, 150), "referent"),  # IoU 0.5 exactly
+        (Box(100, 100, 110, 200), "loosely"),  # 0.1 exactly
+        (Box(300, 100, 350, 200), "same category"),  # 0.5 of the candidate exactly
+        (Box(0, 0, 640, 456), "whole image"),  # 95% of 640 × 480 exactly
+        (Box(0, 0, 640, 455), "elsewhere"),
+    ],
+)
+def test_limits_belong_to_the_better_kind(box, kind):
+    assert landing(box, TARGET, CANDIDATES, "dog", (640, 480)) == kind
+
+
+def test_without_candidates_or_size_a_miss_is_loose_or_elsewhere():
+    assert landing(Box(300, 100, 400, 200), TARGET) == "elsewhere"
+    assert landing(Box(100, 100, 200, 140), TARGET) == "loosely"
+    assert landing(Box(0, 0, 640, 480), TARGET, size=(0, 480)) == "elsewhere"
+
+
+def test_chance_adds_up_where_several_candidates_are_alike():
+    example = next(iter(Shapes(n=1)))
+    three = (*CANDIDATES, Candidate(Box(300, 500, 400, 600), "dog"))
+    shares = by_chance(dataclasses.replace(example, target=TARGET, candidates=three, category="dog"))
+    assert shares["same category"] == pytest.approx(2 / 4)
+
+
 def test_a_box_that_fits_two_objects_is_of_the_referent_if_it_hits_it():
     near = Candidate(Box(110, 100, 210, 200), "dog")
     assert landing(Box(105, 100, 205, 200), TARGET, (CANDIDATES[0], near), "dog") == "referent"
