@@ -78,6 +78,14 @@ def test_too_little_time_is_one_line_and_no_error(capsys: pytest.CaptureFixture[
     assert "20 s are left" in line
 
 
+def test_making_the_environment_is_part_of_the_time_needed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Environment, "ready", lambda self: False)
+    assert main(["vllm", "--budget", "650"]) == 0
+    assert "they need about 1000 s and 650 s are left" in capsys.readouterr().out
+
+
 def test_an_engine_that_does_not_exist_is_named() -> None:
     with pytest.raises(SystemExit):
         main(["vlm"])
