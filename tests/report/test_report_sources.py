@@ -1,7 +1,9 @@
 """Files that others wrote, read as records; everything recomputed from boxes."""
 
 import csv
+import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,19 @@ def test_our_own_stored_iou_is_checked_too(tmp_path):
     (cell,) = from_files([folder])
     assert [r.iou for r in cell.records()] == [r.iou for r in original]
     assert "case00003: stored 0.1230" in cell.warnings[0]
+
+
+def test_a_placebo_is_no_part_of_the_accuracy_as_in_the_run_itself(tmp_path):
+    asked = [*records(10), *records(10, condition="occlude")]
+    beside = [
+        dataclasses.replace(r, draw=r.draw + 100, part="placebo", placebo=True)
+        for r in asked
+        if r.condition != ORIGINAL
+    ]
+    write_records(tmp_path / "predictions.jsonl", [*asked, *beside])
+    (cell,) = from_files([tmp_path])
+    assert beside
+    assert {name: len(arm) for name, arm in cell.arms.items()} == Counter(r.condition for r in asked)
 
 
 def test_a_table_without_quoting_reads_as_the_lines_do(tmp_path):
