@@ -148,7 +148,12 @@ class Arm:
         return len(self._rows)
 
     def add(self, record: Record) -> None:
-        """Takes in one scored answer; `iou` is computed from the boxes where the record has none."""
+        """Takes in one scored answer; `iou` is computed from the boxes where the record has none.
+
+        A placebo is asked beside the others as what they are compared with, and is no part of an arm.
+        """
+        if record.placebo:
+            return
         value = record.iou
         if value is None:
             value = score(record.outcome, record.predicted, record.target)
@@ -235,11 +240,8 @@ class Arm:
             partial(self._attribute, table),
         )
 
-    def attribute(self, name: str) -> Floats | NDArray[np.object_] | None:
-        """Per row: numbers (NaN for none) or labels (None for none); None for an unknown attribute."""
-        return self._attribute(self._rows.all(), name)
-
     def _attribute(self, table: Table, name: str) -> Floats | NDArray[np.object_] | None:
+        """Per row: numbers (NaN for none) or labels (None for none); None for an unknown attribute."""
         numbers = table[f"number {name}"].astype(np.float64) if name in self._numbers else None
         vocabulary = self._vocabularies.get(name)
         if vocabulary is None:

@@ -154,7 +154,7 @@ def _write(plan: Plan, found: Iterator[Record], cells: Sequence[Cell]) -> dict[s
         for record in found:
             if record.condition in originals:
                 originals[record.condition].add(record)
-            elif not record.placebo:
+            else:
                 arms[record.condition].perturbed.add(record)
             told = as_original(record)
             line = (to_line(record_to_json(told)) + "\n").encode()

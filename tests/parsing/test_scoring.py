@@ -124,6 +124,13 @@ def test_the_iou_is_computed_where_a_record_has_none():
     assert Arm([record(predicted=Box(10, 10, 30, 20))]).columns().iou[0] == 0.5
 
 
+def test_a_placebo_is_no_part_of_an_arm():
+    arm = Arm([record("a"), record("a", draw=1, part="placebo", placebo=True)])
+    assert len(arm) == 1
+    assert arm.draws == {0}
+    assert not arm.parted
+
+
 def test_an_answer_that_is_there_twice_is_refused():
     with pytest.raises(UserError, match="1 answers are there twice"):
         Arm([record("a"), record("a")]).columns()
@@ -137,21 +144,21 @@ def test_attributes_become_columns_and_records_that_lack_one_are_known():
             record("c", attributes={"depth": "deep", "source": "ignored: the field counts"}),
         ]
     )
-    assert list(arm.attribute("length")) == [3, 3, 3]
-    assert list(arm.attribute("box_size")) == [20, 20, 20]
-    assert arm.attribute("distractors")[0] == 3
-    assert np.isnan(arm.attribute("distractors")[1:]).all()
-    assert list(arm.attribute("negation")) == ["yes", None, None]
-    assert list(arm.attribute("source")) == ["coco", None, None]
-    assert list(arm.attribute("human_authored")) == [None, "no", None]
-    assert list(arm.attribute("depth")) == [None, "2", "deep"]
-    assert arm.attribute("list") is None
+    assert list(arm.columns().attributes("length")) == [3, 3, 3]
+    assert list(arm.columns().attributes("box_size")) == [20, 20, 20]
+    assert arm.columns().attributes("distractors")[0] == 3
+    assert np.isnan(arm.columns().attributes("distractors")[1:]).all()
+    assert list(arm.columns().attributes("negation")) == ["yes", None, None]
+    assert list(arm.columns().attributes("source")) == ["coco", None, None]
+    assert list(arm.columns().attributes("human_authored")) == [None, "no", None]
+    assert list(arm.columns().attributes("depth")) == [None, "2", "deep"]
+    assert arm.columns().attributes("list") is None
 
 
 def test_an_attribute_that_names_every_example_is_no_slice():
     arm = Arm(record(str(i), attributes={"file": f"{i}.jpg"}) for i in range(1100))
     with pytest.raises(UserError, match="more than 1000 values"):
-        arm.attribute("file")
+        arm.columns().attributes("file")
 
 
 def test_a_hundred_thousand_records_take_a_few_megabytes():

@@ -195,7 +195,7 @@ def test_comparisons_alone_fill_the_tables_of_differences(sweep):
 
 def test_a_part_against_the_whole_agrees_with_a_bootstrap_over_images():
     arm = Arm(records(400, seed=3))
-    rows = np.asarray(arm.attribute("distractors")) >= 6
+    rows = np.asarray(arm.columns().attributes("distractors")) >= 6
     estimate_ = to_overall(arm, lambda columns: columns.attributes("distractors") >= 6)
     hits = np.nan_to_num(arm.columns().iou) >= 0.5
     assert estimate_.value == pytest.approx(hits[rows].mean() - hits.mean())

@@ -84,8 +84,7 @@ class Cell:
             arm = self.arms.get(record.condition)
             if arm is None:
                 arm = self.arms[record.condition] = Arm()
-            if not record.placebo:  # asked beside the others as what they are compared with, no part of Δ
-                arm.add(record)
+            arm.add(record)
             if row.stored is not None:
                 disagreeing += 1
                 if disagreeing <= SHOWN:
