@@ -174,7 +174,6 @@ class _Tally:
     change: Gathered = field(default_factory=Gathered)
     right_to_wrong: float = 0.0
     wrong_to_right: float = 0.0
-    hits: bool = True
     lost: int = 0
     won: int = 0
     draws: dict[int, tuple[float, int]] = field(default_factory=dict)
@@ -188,8 +187,6 @@ class _Tally:
             gathered.add(values, pairs.image)
         self.right_to_wrong += float(np.sum(np.sort(np.maximum(-change, 0))))
         self.wrong_to_right += float(np.sum(np.sort(np.maximum(change, 0))))
-        both = np.concatenate([before, after])
-        self.hits = self.hits and bool(np.all((both == 0) | (both == 1)))
         self.lost += int(np.sum(before > after))
         self.won += int(np.sum(after > before))
         for draw, row in enumerate(pairs.draws[name]):
@@ -227,12 +224,12 @@ def _bits(seed: int, *parts: str) -> int:
 
 
 def _delta(name: str, tally: _Tally, rng: np.random.Generator, n_boot: int) -> Delta:
-    change = tally.change.sample()
+    before, after, change = tally.before.sample(), tally.after.sample(), tally.change.sample()
     delta = difference_of(change)
     found = Delta(
         metric=name,
-        original=fraction_of(tally.before.sample()),
-        perturbed=fraction_of(tally.after.sample()),
+        original=fraction_of(before),
+        perturbed=fraction_of(after),
         delta=delta,
         right_to_wrong=tally.right_to_wrong,
         wrong_to_right=tally.wrong_to_right,
@@ -247,7 +244,7 @@ def _delta(name: str, tally: _Tally, rng: np.random.Generator, n_boot: int) -> D
     if delta.images >= 2 or not change.some:
         p = inference.sign_flip_p(change.clusters, rng, n_boot or DEFAULT_FLIPS)
     # None where a value isn't a hit or a miss: averaged draws and means over thresholds
-    p_mcnemar = inference.mcnemar_p(tally.lost, tally.won) if tally.hits else None
+    p_mcnemar = inference.mcnemar_p(tally.lost, tally.won) if before.hits and after.hits else None
     return replace(found, bootstrap=bootstrap, p=p, p_mcnemar=p_mcnemar)
 
 

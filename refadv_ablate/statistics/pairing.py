@@ -84,6 +84,11 @@ def pair(before: Columns, after: Columns, metrics: Sequence[str], draws: Sequenc
     return Pairs(both, before.image[first_before][left], original, perturbed, by_draw, {})
 
 
+def answered(before: Columns, after: Columns, metric: str) -> Pairs:
+    """The pairs of what was answered in both, by one metric."""
+    return pair(before.where(before.answered), after.where(after.answered), (metric,))
+
+
 class Paired:
     """The pairs of two arms, kept in columns. marks: names of the parts that an example may belong to."""
 
@@ -142,15 +147,10 @@ def paired_values(
     original: Arm, perturbed: Arm, metric: str = "acc50"
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Floats, Floats]:
     """Example, image and the metric in both conditions, of the examples answered in both, by example."""
-    found = list(values_in_pieces(original, perturbed, metric))
-    example, image, before, after = (np.concatenate(column) for column in zip(*found, strict=True))
-    return example, image, before, after
-
-
-def values_in_pieces(
-    original: Arm, perturbed: Arm, metric: str = "acc50"
-) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64], Floats, Floats]]:
-    """The same, a piece at a time."""
-    for before, after in together(original, perturbed):
-        found = pair(before.where(before.answered), after.where(after.answered), (metric,))
-        yield found.example, found.image.astype(np.uint64), found.original[metric], found.perturbed[metric]
+    found = [answered(before, after, metric) for before, after in together(original, perturbed)]
+    return (
+        np.concatenate([each.example for each in found]),
+        np.concatenate([each.image.astype(np.uint64) for each in found]),
+        np.concatenate([each.original[metric] for each in found]),
+        np.concatenate([each.perturbed[metric] for each in found]),
+    )

@@ -13,7 +13,7 @@ from refadv_ablate.boxes import Floats
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.statistics import inference
 from refadv_ablate.statistics.inference import rooted
-from refadv_ablate.statistics.pairing import pair, together
+from refadv_ablate.statistics.pairing import answered, together
 from refadv_ablate.storage.columns import Spool, pieces
 from refadv_ablate.types import Estimate, Json
 
@@ -90,7 +90,7 @@ def trend(original: Arm, perturbed: Arm, by: str = "distractors") -> tuple[Estim
         if numbers is None or numbers.dtype == object:
             return None
         known, first = np.unique(before.example, return_index=True)
-        found = pair(before.where(before.answered), after.where(after.answered), ("acc50",))
+        found = answered(before, after, "acc50")
         along = numbers.astype(np.float64)[first[np.searchsorted(known, found.example)]]
         _add(rows, found.perturbed["acc50"] - found.original["acc50"], along, found.image.astype(np.uint64))
     return _slope(rows)

@@ -38,13 +38,12 @@ def by_kind(original: Arm, perturbed: Arm, metric: str = "acc50", seed: int = 0)
 
     Draws of one example may have lost different kinds: each counts where it belongs.
     """
-    gathered, known = ByImage(), set()
+    gathered = ByImage()
     for before, after in together(original, perturbed):
         for name, change, images in _changes(before, after, metric):
             gathered.add(name, change, images)
-            known |= {name} if len(images) else set()
     found, samples = [], gathered.samples()
-    for name in sorted(known):
+    for name in sorted(map(str, samples)):
         rng = np.random.default_rng(generator(seed, "word kinds", name).getrandbits(128))
         delta, p = difference_of(samples[name]), None
         if delta.images >= FEWEST:
@@ -69,5 +68,7 @@ def _changes(
     for name in sorted({str(label) for label in labels if label is not None}):
         rows = after.where(np.asarray(labels == name, bool) & answered)
         ids, at, codes = np.unique(rows.example, return_index=True, return_inverse=True)
+        if not len(ids):
+            continue
         mean = np.bincount(codes, value_of(rows.iou)) / np.bincount(codes)
         yield name, np.round(mean - first[np.searchsorted(example, ids)], 12), rows.image[at]

@@ -8,6 +8,7 @@ one image) come together and pieces follow each other in the order of the hash.
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
 from array import array
@@ -51,11 +52,10 @@ class Spool:
     def __len__(self) -> int:
         return self._count + len(self._first)
 
-    def new(self, name: str, code: str, fill: float) -> array[Any]:
-        """A column that only some rows have a value in: its buffer, to be brought up to a row with `pad`."""
+    def new(self, name: str, code: str, fill: float) -> None:
+        """A column that only some rows have a value in; its buffer is brought up to a row with `pad`."""
         self.buffers[name] = array(code)
         self._fill[name] = fill
-        return self.buffers[name]
 
     def pad(self, name: str, rows: int) -> array[Any]:
         """The buffer of a column, filled up to so many rows of the buffer."""
@@ -187,9 +187,11 @@ def _file() -> _File:
     """Of this process: a parent's would be written by both."""
     if not _current or _current[-1].process != os.getpid():
         try:
-            _current.append(_File(tempfile.TemporaryFile(buffering=0), os.getpid()))  # noqa: SIM115 - lives as long as we do
+            file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as we do
         except OSError as error:
             raise UserError(_full(error)) from error
+        atexit.register(file.close)
+        _current.append(_File(file, os.getpid()))
     return _current[-1]
 
 
