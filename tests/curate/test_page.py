@@ -282,6 +282,7 @@ def test_progress_and_agreement_are_live(browser: Any, server: Server, out: Path
         page.keyboard.press("0")
         verdict(page, "yyy")
     until(page, "document.querySelector('#count').textContent.includes('left')")
+    assert "about 0 min left" in page.evaluate("pace({pace: 0, done: 5, total: 24})"), "0 s is a pace, too"
     until(watcher, "document.querySelector('#people').textContent.includes('5 of 24')")
     page.context.close()
     watcher.context.close()

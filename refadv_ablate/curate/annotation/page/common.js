@@ -40,7 +40,7 @@ sessionStorage.setItem("refadv-window", thisWindow);
 
 /** "· 12 s each · about 33 min left", once there is a pace. */
 function pace(told) {
-  if (!told.pace || told.done >= told.total) return "";
+  if (typeof told.pace !== "number" || told.done >= told.total) return "";
   const minutes = Math.ceil((told.total - told.done) * told.pace / 60);
   const left = minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
   return ` · ${Math.round(told.pace)} s each · about ${left} left`;
