@@ -70,9 +70,7 @@ def cost(common: Common, config: Any) -> int:
     stages = work.spent(common.out, prices)
     scenes = load_scenes(common.out) if (common.out / "scenes.jsonl").exists() else {}
     items = [i for i in items_or_none(common.out, scenes) if not i.human]
-    found = _outcomes(common, config, items)
-    decided = [o for o in found if o.state != "open"]
-    rate = sum(o.state == "kept" for o in decided) / len(decided) if decided else None
+    rate = _keep_rate(_outcomes(common, config, items))
     for line in work.lines(work.figures(stages, prices, len(items), rate), stages, paper):
         say(line)
     return 0
@@ -99,6 +97,12 @@ def _verified(common: Common, config: Any, items: list[Item]) -> tuple[list[Outc
     answers = sheet(Ledger(common.out / "answers.jsonl"))
     found = outcomes(items, answers, settings.needed)
     return found, agreement_lines(agreement(items, answers, found, settings.needed))
+
+
+def _keep_rate(found: list[Outcome]) -> float | None:
+    """Of those that are decided; None where none is."""
+    decided = [o for o in found if o.state != "open"]
+    return sum(o.state == "kept" for o in decided) / len(decided) if decided else None
 
 
 def _by_prompts(found: list[Outcome]) -> list[str]:
@@ -133,8 +137,7 @@ def _provenance(common: Common, config: Any, found: list[Outcome], facts: list[s
 
     prices = price(config)
     machine = [o for o in found if not o.item.human]
-    decided = [o for o in machine if o.state != "open"]
-    rate = sum(o.state == "kept" for o in decided) / len(decided) if decided else None
+    rate = _keep_rate(machine)
     written = Ledger(common.out / "composed.jsonl").rows()
     return {
         "version": __version__,

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from refadv_ablate.curate.annotation.items import Item, authored_item, item_id, standing
+from refadv_ablate.curate.annotation.items import Item, authored_id, authored_item, item_id, standing
 from refadv_ablate.curate.generation.checks import Checks, plain
 from refadv_ablate.curate.ledger import Ledger
 from refadv_ablate.curate.scenes import Scene
@@ -83,7 +83,8 @@ class Authoring:
                 "height": scene.size[1],
                 "boxes": [box.as_list() for box in scene.boxes],
                 "written": [
-                    {k: r[k] for k in ("expression", "target", "distractor")} | {"item": _id(r)} for r in own
+                    {k: r[k] for k in ("expression", "target", "distractor")} | {"item": authored_id(r)}
+                    for r in own
                 ],
             }
 
@@ -116,7 +117,9 @@ class Authoring:
             self._known(said.annotator)
             if said.key and said.key in self.keys:
                 return {"saved": True}
-            own = [r for r in self.written if _id(r) == said.item and r["annotator"] == said.annotator]
+            own = [
+                r for r in self.written if authored_id(r) == said.item and r["annotator"] == said.annotator
+            ]
             if not own:
                 raise RefusedError("this expression isn't yours, or isn't there any more")
             if self.judged(said.item):
@@ -134,7 +137,3 @@ class Authoring:
     def _known(self, author: str) -> None:
         if author not in self.authors:
             raise RefusedError("choose your name from the list")
-
-
-def _id(row: Mapping[str, Any]) -> str:
-    return item_id(row["scene"], row["target"], row["expression"])

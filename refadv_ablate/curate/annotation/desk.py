@@ -61,9 +61,8 @@ class Desk:
         """Each annotator's own order, without what they wrote themselves unless the settings say so."""
         self.orders = {}
         for name in self.annotators:
-            todo = order(list(self.items.values()), name, self.seed)
-            mine = [i.id for i in todo if not self.settings.own and i.made.get("author") == name]
-            self.orders[name] = [i.id for i in todo if i.id not in set(mine)]
+            todo = [i for i in self.items.values() if self.settings.own or i.made.get("author") != name]
+            self.orders[name] = [i.id for i in order(todo, name, self.seed)]
 
     # ── what is asked next ──────────────────────────────────────────────────────────────────────
 

@@ -83,17 +83,21 @@ def standing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for row in rows:
         if gone := row.get("withdrawn"):
-            found = [r for r in found if item_id(r["scene"], r["target"], r["expression"]) != gone]
+            found = [r for r in found if authored_id(r) != gone]
         else:
             found.append(dict(row))
     return found
 
 
+def authored_id(row: Mapping[str, Any]) -> str:
+    """The item that a line of authored.jsonl is about."""
+    return item_id(row["scene"], row["target"], row["expression"])
+
+
 def authored_item(row: Mapping[str, Any], scene: Scene) -> Item:
     """What annotators verify of a line of authored.jsonl."""
     made = {"method": "human", "author": row["annotator"]}
-    key = item_id(row["scene"], row["target"], row["expression"])
-    return Item(key, scene, row["target"], row["distractor"], row["expression"], True, made)
+    return Item(authored_id(row), scene, row["target"], row["distractor"], row["expression"], True, made)
 
 
 def order(items: list[Item], annotator: str, seed: int) -> list[Item]:

@@ -52,6 +52,13 @@ class Checks:
             return f"it names a candidate by its number: {counted.group()!r}"
         return ""
 
+    def phrases_fault(self, phrases: Sequence[str], category: str) -> str:
+        """The first phrase that names a tag; expressions made from it would, too."""
+        for phrase in phrases:
+            if fault := self.tag_fault(phrase, category):
+                return f"the phrase {phrase!r} can't be used ({fault})"
+        return ""
+
     def polarity_fault(self, text: str, polarity: Polarity) -> str:
         """Whether the expression negates as its polarity says."""
         from refadv_ablate.data.negation import negated

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from refadv_ablate.curate.generation import texts
 from refadv_ablate.curate.generation.checks import Checks
 from refadv_ablate.curate.generation.prompts import Made
+from refadv_ablate.curate.generation.reading import read_each
 from refadv_ablate.curate.generation.schemas import Composed, Composition, Judgement, judgement_fault
 from refadv_ablate.curate.scenes import Scene
 
@@ -50,7 +51,7 @@ class Default:
         """Why it means nothing for the scene."""
         phrases = [p for d in answer.group_discriminators for p in (d.phrase_a, d.phrase_b)]
         phrases += [p for d in answer.pair_discriminators for p in (d.phrase_first, d.phrase_second)]
-        return judgement_fault(answer, len(scene.boxes)) or tagged(phrases, checks, scene.category)
+        return judgement_fault(answer, len(scene.boxes)) or checks.phrases_fault(phrases, scene.category)
 
     def compose(self, scene: Scene, judgement: Judgement, target: int) -> str:
         """Query 2: the discriminators numbered, those of the pair from the target's side."""
@@ -72,15 +73,13 @@ class Default:
         )
 
     def made(self, tree: Mapping[str, Any], judgement: Any, target: int) -> Iterator[Made]:
-        """Each entry of `expressions`; one that isn't as the form asks is a fault of its own."""
-        for entry in entries(tree):
-            try:
-                one = Composed.model_validate(entry)
-            except ValidationError as error:
-                yield Made(text_of(entry, "expression"), fault=misshapen(error))
-                continue
+        """Each entry of `expressions`."""
+
+        def read(one: Composed) -> Made:
             told = {"group": one.group, "pair": one.pair, "polarity": one.polarity}
-            yield Made(one.expression, (str(one.group), str(one.pair)), one.polarity, told)
+            return Made(one.expression, (str(one.group), str(one.pair)), one.polarity, told)
+
+        return read_each(tree, Composed, "expression", read)
 
     def set_fault(self, made: Sequence[Made]) -> str:
         """Combinations differ, and each polarity is there."""
@@ -89,28 +88,3 @@ class Default:
             return "two expressions use the same combination of discriminators"
         missing = {"positive", "negation", "both"} - {one.polarity for one in made}
         return f"no expression has the polarity {sorted(missing)[0]!r}" if missing else ""
-
-
-def entries(tree: Mapping[str, Any]) -> list[Any]:
-    """The list `expressions` of an answer; empty where there is none."""
-    found = tree.get("expressions")
-    return found if isinstance(found, list) else []
-
-
-def text_of(entry: Any, field: str) -> str:
-    """The text of an entry that is not as the form asks, to show it beside the reason."""
-    return str(entry.get(field, ""))[:400] if isinstance(entry, dict) else str(entry)[:400]
-
-
-def misshapen(error: ValidationError) -> str:
-    """The first thing in which an entry isn't as the form asks."""
-    told = error.errors()[0]
-    return f"it is not as the form asks: {'.'.join(map(str, told['loc'])) or 'the entry'}: {told['msg']}"
-
-
-def tagged(phrases: Sequence[str], checks: Checks, category: str) -> str:
-    """The first phrase that names a tag; expressions made from it would, too."""
-    for phrase in phrases:
-        if fault := checks.tag_fault(phrase, category):
-            return f"the phrase {phrase!r} can't be used ({fault})"
-    return ""

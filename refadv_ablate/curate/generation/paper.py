@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from refadv_ablate.curate.generation import texts
 from refadv_ablate.curate.generation.checks import Checks
-from refadv_ablate.curate.generation.default import entries, misshapen, tagged, text_of
 from refadv_ablate.curate.generation.listings import (
     POLARITY,
     Expression,
@@ -21,6 +20,7 @@ from refadv_ablate.curate.generation.listings import (
     listing1_fault,
 )
 from refadv_ablate.curate.generation.prompts import Made
+from refadv_ablate.curate.generation.reading import read_each
 from refadv_ablate.curate.scenes import Scene
 from refadv_ablate.errors import UserError
 
@@ -58,7 +58,7 @@ class Paper:
     def judgement_fault(self, answer: Listing1, scene: Scene, checks: Checks) -> str:
         """Why it means nothing for the scene."""
         fault = listing1_fault(answer, len(scene.boxes))
-        return fault or tagged(answer.phrases(), checks, scene.category)
+        return fault or checks.phrases_fault(answer.phrases(), scene.category)
 
     def compose(self, scene: Scene, judgement: Listing1, target: int) -> str:
         """Listing 2, with the whole answer to Listing 1 as its observations."""
@@ -68,20 +68,18 @@ class Paper:
         return self.texts("compose").filled(_about(scene) | about)
 
     def made(self, tree: Mapping[str, Any], judgement: Listing1, target: int) -> Iterator[Made]:
-        """Each entry of `expressions`; one that isn't as the form asks is a fault of its own."""
+        """Each entry of `expressions`."""
         used: set[str] = set()
-        for entry in entries(tree):
-            try:
-                one = Expression.model_validate(entry)
-            except ValidationError as error:
-                yield Made(text_of(entry, "text"), fault=misshapen(error))
-                continue
+
+        def read(one: Expression) -> Made:
             fault = expression_fault(one, judgement, target, used)
             used.add(one.id)
             polarity = POLARITY[one.inpair_phrase]
             told = {k: v for k, v in one.model_dump().items() if k != "text"} | {"polarity": polarity}
             combination = (*one.group_dids, *one.pair_dids)
-            yield Made(one.text, combination, polarity, told, fault, _negates(one, judgement))
+            return Made(one.text, combination, polarity, told, fault, _negates(one, judgement))
+
+        return read_each(tree, Expression, "text", read)
 
     def set_fault(self, made: Sequence[Made]) -> str:
         """Combinations differ."""
