@@ -86,7 +86,8 @@ def _unaffordable(seconds: float) -> str:
 def _as_it_should(row: Row) -> bool:
     """Engines without a field for the penalty say so in their note and are not judged by it."""
     whole = row.texts == row.n and row.tokens == row.n
-    return whole and row.penalty[0] == row.penalty[1] and row.resumed is not False and row.left == 0
+    same = all(some == n for some, n in (row.penalty, row.marks))
+    return whole and same and row.resumed is not False and row.left == 0
 
 
 def _rows(wanted: Sequence[str], works: Sequence[Work], folder: Path) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ class Row:
     """One engine on one checkpoint; not_run says why there are no numbers.
 
     engine: as its answers name it. n: answers compared with those of transformers; texts, tokens: how many
-    have the same text and the same number of generated tokens. penalty: of how many the texts agree with a
-    repetition penalty. resumed: whether a run whose engine was killed ended with the same records.
+    have the same text and the same number of generated tokens. penalty, marks: of how many the texts agree
+    with a repetition penalty, and with Set-of-Marks. resumed: whether a run whose engine was killed ended with the same records.
     left: processes that were there 5 s after an end; orphans: those 5 s after a SIGKILL of the command
     alone. Seconds: to start, and of the run.
     """
@@ -46,6 +46,7 @@ class Row:
     operators: tuple[str, ...] = ()
     not_run: str = ""
     note: str = ""
+    marks: tuple[int, int] = (0, 0)
 
 
 def keep(rows: list[Row], caches: Caches | None) -> None:
@@ -81,9 +82,9 @@ def tables(kept: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         "| engine | checkpoint | same text as transformers | same output tokens "
-        "| same text, repetition penalty 1.3 | killed after, resumed | start | run | processes left |"
+        "| same text, repetition penalty 1.3 | same text, Set-of-Marks | killed after, resumed | start | run | processes left |"
     )
-    yield "|" + "---|" * 9
+    yield "|" + "---|" * 10
     yield from map(_ran, ran)
     if missing := [row for row in rows if row["not_run"]]:
         yield ""
@@ -98,15 +99,19 @@ def tables(kept: Mapping[str, Any]) -> Iterator[str]:
 def _ran(row: Mapping[str, Any]) -> str:
     resumed = {None: "not tried", True: "equal", False: "**not equal**"}[row["resumed"]]
     killed = f"{row['killed_at']} answers: records {resumed}" if row["resumed"] is not None else resumed
-    penalty = "{} of {}".format(*row["penalty"]) if row["penalty"][1] else "not tried"
+    penalty, marks = (_share(row.get(name, (0, 0))) for name in ("penalty", "marks"))
     note = f" ({row['note']})" if row["note"] else ""
     start = f"{row['start_seconds']:.0f} s" if row["start_seconds"] else "in the run"
     orphans = f" ({row['orphans']} where the command alone was killed)" if row.get("orphans") else ""
     return (
         f"| {row['name']}: {row['engine']} | {row['checkpoint']} | {row['texts']:,} of {row['n']:,}{note} "
-        f"| {row['tokens']:,} of {row['n']:,} | {penalty} | {killed} "
+        f"| {row['tokens']:,} of {row['n']:,} | {penalty} | {marks} | {killed} "
         f"| {start} | {row['run_seconds']:.0f} s | {row['left']}{orphans} |"
     )
+
+
+def _share(found: Sequence[int]) -> str:
+    return f"{found[0]:,} of {found[1]:,}" if found[1] else "not tried"
 
 
 def _caches(c: Mapping[str, Any]) -> Iterator[str]:

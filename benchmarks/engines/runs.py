@@ -72,7 +72,7 @@ def command(
     words: Sequence[str],
     folder: Path,
     python: Path | str = sys.executable,
-    seconds: float = 600,
+    seconds: float = 1800,
     meanwhile: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> Ran:
     """Runs the package with these words; all its processes are gone afterwards.
