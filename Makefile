@@ -1,4 +1,4 @@
-# demo · test · check · docs · bench · engines: the README and CI call these and nothing else.
+# demo · test · check · docs · bench · engines · gpu: the README and CI call these and nothing else.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,7 @@ EXTRAS := dev,curate,cluster,ray,postgres
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup demo test check docs bench engines clean
+.PHONY: setup demo test check docs bench engines gpu clean
 
 setup: $(VENV)/.installed
 
@@ -41,6 +41,13 @@ bench: setup
 # is killed, resumes and is freed; caches are measured; the tables of docs/engines.md are written.
 engines: setup
 	$(BIN)/python -m benchmarks.engines
+
+# A day on a machine with a GPU and a hub: the smallest checkpoint of each family on every engine, and one file
+# to send back. REHEARSE=1: the same steps here, on tiny checkpoints. FAMILIES="…" asks some alone, ROWS=… other
+# than 100 rows, REMOTE_CODE=1 allows code from the hub. The same command again goes on.
+gpu: setup
+	HF_HUB_OFFLINE=$(if $(REHEARSE),1,0) $(BIN)/python -m benchmarks.gpu_day $(if $(REHEARSE),--rehearse) \
+	  $(if $(FAMILIES),--families $(FAMILIES)) $(if $(ROWS),--rows $(ROWS)) $(if $(REMOTE_CODE),--remote-code)
 
 clean:
 	rm -rf $(VENV) .venv-* results mlflow.db mlartifacts dist site

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plain_loop import PlainLoop
 from refadv_ablate.models.transformers import Transformers
 from refadv_ablate.types import Request, Sampling
 from tests.models import tiny
@@ -53,7 +54,7 @@ def compare(family: str, checkpoint: Path) -> dict[str, Any]:
     start = time.monotonic()
     said = {request.id: reply.text for request, reply in model.answer(requests())}
     ours = time.monotonic() - start
-    plain = PlainLoop(checkpoint)
+    plain = PlainLoop(str(checkpoint))
     plain.answer(requests()[0])
     start = time.monotonic()
     expected = {request.id: plain.answer(request) for request in requests()}
@@ -66,27 +67,3 @@ def compare(family: str, checkpoint: Path) -> dict[str, Any]:
         "ours": f"{ours:.2f} s", "theirs": f"{theirs:.2f} s",
         "ratio": f"{theirs / ours:.1f}", "goal": "≥ 3", "met": theirs / ours >= 3, "n": IMAGES * CONDITIONS,
     }  # fmt: skip
-
-
-class PlainLoop:
-    """What one would write in a notebook."""
-
-    def __init__(self, checkpoint: Path) -> None:
-        from transformers import AutoModelForImageTextToText, AutoProcessor
-
-        self.processor = AutoProcessor.from_pretrained(checkpoint)
-        self.model = AutoModelForImageTextToText.from_pretrained(checkpoint).eval()
-
-    def answer(self, request: Request) -> str:
-        import torch
-
-        image, text = request.messages[0].parts
-        assert not isinstance(image, str)
-        turns = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}]
-        prompt = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        inputs = self.processor(text=[prompt], images=[image.load()], return_tensors="pt")
-        with torch.inference_mode():
-            made = self.model.generate(**inputs, max_new_tokens=TOKENS, do_sample=False)
-        new = made[0, inputs["input_ids"].shape[1] :]
-        kept = new[:-1] if new[-1] == self.model.generation_config.eos_token_id else new
-        return str(self.processor.tokenizer.decode(kept))

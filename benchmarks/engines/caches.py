@@ -12,11 +12,11 @@ import re
 import statistics
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from benchmarks.engines.planned import planned
 from benchmarks.engines.serving import VLLM_SERVER, Running, serving
 
 BLOCK, BLOCKS, IMAGE_CACHE_GB = 32, 64, 0.002
@@ -54,44 +54,12 @@ class Caches:
     held: int
 
 
-class Listening:
-    """Stands for a model and keeps the requests in the order in which a run hands them out."""
-
-    def __init__(self) -> None:
-        self.requests: list[Any] = []
-
-    def answer(self, requests: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Answers nothing."""
-        from refadv_ablate.types import Reply
-
-        for request in requests:
-            self.requests.append(request)
-            yield request, Reply(text="", finish="error", error="not asked")
-
-
-def planned(model: str, n: int, out: Path) -> tuple[Any, list[Any]]:
-    """The model's spec, and the requests of a run over all conditions as the package orders them."""
-    from refadv_ablate.assets import compose
-    from refadv_ablate.running import plan
-    from refadv_ablate.running.ask import Keys, ask
-    from refadv_ablate.running.measure import plan_of, texts_of
-    from refadv_ablate.running.parts import parts_of
-    from refadv_ablate.storage.answers import MemoryStore
-
-    words = [f"perturb=[{','.join(CONDITIONS)}]", f"model={model}", f"data.n={n}", f"out={out}"]
-    parts = parts_of(compose(words))
-    listening: Any = Listening()
-    wanted = plan_of(parts, listening, parts.operators, texts_of(parts, parts.operators))
-    questions = ((p.key, p.request) for p in plan.planned(wanted, Keys({})) if p.request is not None)
-    ask(listening, questions, MemoryStore(), {}, lambda *_: None)
-    return parts.spec, listening.requests
-
-
 def measure(model: str, checkpoint: Path, n: int, folder: Path, repetitions: int = 3) -> Caches:
     """Asks a vLLM server in both orders, in turns. Raises NotServed."""
     from refadv_ablate.models.openai import OpenAI
 
-    spec, requests = planned(model, n, folder / "plan")
+    words = [f"perturb=[{','.join(CONDITIONS)}]", f"model={model}", f"data.n={n}", f"out={folder / 'plan'}"]
+    parts, requests = planned(words)
     shuffled = list(requests)
     random.Random(0).shuffle(shuffled)
     spent: dict[str, list[float]] = {"planned": [], "shuffled": []}
@@ -99,7 +67,7 @@ def measure(model: str, checkpoint: Path, n: int, folder: Path, repetitions: int
     tokens = 0
     more = (*SERVED, "--mm-processor-cache-gb", str(IMAGE_CACHE_GB))
     with serving(VLLM_SERVER, checkpoint, folder / "server.log", more=more) as running:
-        engine = OpenAI(spec=spec, base_url=running.url, served_name=str(checkpoint))
+        engine = OpenAI(spec=parts.spec, base_url=running.url, served_name=str(checkpoint))
         list(engine.answer(requests[:64]))  # warm
         for repetition in range(repetitions * 2):
             name = ("planned", "shuffled")[(repetition + repetition // 2) % 2]

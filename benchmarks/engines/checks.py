@@ -11,7 +11,6 @@ from pathlib import Path
 from benchmarks.engines.environments import ROOT, Environment
 from benchmarks.engines.page import Row
 from benchmarks.engines.runs import (
-    Agreement,
     Failed,
     Ran,
     Rows,
@@ -37,7 +36,7 @@ NAMES = (
 )
 PENALTY = ("model.sampling.repetition_penalty=1.3",)
 MARKS = ("prompt=som", "+model.prompts.som=shared/som.txt")
-"""The embedded checkpoints were not trained to answer with a mark's number: texts are compared, not accuracy."""
+"""Texts are compared: the embedded checkpoints were not trained to answer with a mark's number."""
 OFFLINE = (
     "backend=vllm", "backend.dtype=float32", "backend.max_model_len=1024",
     "+backend.engine.enforce_eager=true", "+backend.engine.max_num_seqs=8",

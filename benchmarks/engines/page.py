@@ -25,9 +25,9 @@ class Row:
 
     engine: as its answers name it. n: answers compared with those of transformers; texts, tokens: how many
     have the same text and the same number of generated tokens. penalty, marks: of how many the texts agree
-    with a repetition penalty, and with Set-of-Marks. resumed: whether a run whose engine was killed ended with the same records.
-    left: processes that were there 5 s after an end; orphans: those 5 s after a SIGKILL of the command
-    alone. Seconds: to start, and of the run.
+    with a repetition penalty, and with Set-of-Marks. resumed: whether a run whose engine was killed ended
+    with the same records. left: processes that were there 5 s after an end; orphans: those 5 s after a
+    SIGKILL of the command alone. Seconds: to start, and of the run.
     """
 
     name: str
@@ -82,7 +82,8 @@ def tables(kept: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         "| engine | checkpoint | same text as transformers | same output tokens "
-        "| same text, repetition penalty 1.3 | same text, Set-of-Marks | killed after, resumed | start | run | processes left |"
+        "| same text, repetition penalty 1.3 | same text, Set-of-Marks | killed after, resumed "
+        "| start | run | processes left |"
     )
     yield "|" + "---|" * 10
     yield from map(_ran, ran)

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,19 +74,21 @@ def command(
     python: Path | str = sys.executable,
     seconds: float = 1800,
     meanwhile: Callable[[subprocess.Popen[bytes]], None] | None = None,
+    variables: Mapping[str, str] = QUIET,
+    module: str = "refadv_ablate",
 ) -> Ran:
-    """Runs the package with these words; all its processes are gone afterwards.
+    """Runs the package (or another module) with these words; all its processes are gone afterwards.
 
-    meanwhile: called once the command runs. A command that lives on after `seconds` is ended.
+    meanwhile: called once the command runs. A command that lives on after `seconds` is ended. What it
+    says goes to command.log in folder.
     """
-    variables = {**os.environ, **QUIET, "PYTHONPATH": str(ROOT)}
     log = folder / "command.log"
     folder.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [str(python), "-m", "refadv_ablate", *words],
-            stdout=file, stderr=file, env=variables, cwd=folder, start_new_session=True,
+            [str(python), "-m", module, *words], stdout=file, stderr=file,
+            env={**os.environ, **variables, "PYTHONPATH": str(ROOT)}, cwd=folder, start_new_session=True,
         )  # fmt: skip
     code: int | None = None
     left = 0

@@ -35,13 +35,18 @@ class NotServed(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """How an engine is served. command: of checkpoint and port. named: how it calls the checkpoint."""
+    """How an engine is served.
+
+    command: of checkpoint (a folder or hub id) and port. named: how it calls the checkpoint. seconds: given
+    up after these without an answer.
+    """
 
     name: str
-    command: Callable[[Path, int], Sequence[str]]
+    command: Callable[[Path | str, int], Sequence[str]]
     env: Environment | None = None
-    named: Callable[[Path], str] = str
+    named: Callable[[Path | str], str] = str
     variables: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = START_SECONDS
 
 
 @dataclass
@@ -104,7 +109,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(
-    server: Server, checkpoint: Path, log: Path, port: int = 0, more: Sequence[str] = ()
+    server: Server, checkpoint: Path | str, log: Path, port: int = 0, more: Sequence[str] = ()
 ) -> Iterator[Running]:
     """The server on this checkpoint, until the block ends. Raises NotServed with the end of its log."""
     port = port or free_port()
@@ -119,22 +124,22 @@ def serving(
         )
     running = Running(process, f"http://127.0.0.1:{port}/v1", 0.0)
     try:
-        _wait(process, running.url, log)
+        _wait(process, running.url, log, server.seconds)
         running.seconds = time.monotonic() - started
         yield running
     finally:
         running.left = end_group(process)
 
 
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    until = time.monotonic() + START_SECONDS
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float) -> None:
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         if process.poll() is not None:
             raise NotServed(f"it ended while starting: {_last_error(log)}")
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/models", timeout=2):
             return
         time.sleep(0.3)
-    raise NotServed(f"it did not answer within {START_SECONDS} s: {_last_error(log)}")
+    raise NotServed(f"it did not answer within {seconds:g} s: {_last_error(log)}")
 
 
 def _last_error(log: Path) -> str:

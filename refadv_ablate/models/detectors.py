@@ -17,7 +17,7 @@ from refadv_ablate.boxes import Size
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.models.checkpoint import explain, fingerprint, lacking, locate
 from refadv_ablate.models.local.batching import windows
-from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, quiet
+from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, quiet, versioned
 from refadv_ablate.models.local.preparing import as_sent
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
@@ -79,8 +79,10 @@ class Detector(ABC):
             failed = Reply(text="", finish="error", error=" ".join(str(error).split()))
             return [failed] * len(group)
         seconds = (time.monotonic() - start) / len(group)
+        engine = versioned("transformers")
         return [
-            Reply(text=_as_json(best), reasoning=best.note if best else "", seconds=seconds) for best in found
+            Reply(_as_json(best), reasoning=best.note if best else "", seconds=seconds, engine=engine)
+            for best in found
         ]
 
     def _detect(self, image: Any, texts: list[str]) -> list[Found | None]:

@@ -59,14 +59,16 @@ def test_the_page_keeps_what_is_around_the_tables(tmp_path: Path, monkeypatch: p
     written.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
     monkeypatch.setattr(page, "PAGE", written)
     monkeypatch.setattr(page, "KEPT", tmp_path / "measured.json")
-    ran = Row("vLLM (server)", "tiny", "vllm 0.32.0", 360, 360, 359, (40, 40), True, 91, 0, 37.2, 14.9)
+    ran = Row("vLLM (server)", "tiny", "vllm 0.32.0", 360, 360, 359, (40, 40), True, 91, 0, 37.2, 14.9,
+              marks=(1200, 1200))  # fmt: skip
     page.keep([ran, Row("LMDeploy", "", not_run="it has no CPU device")], None)
     page.keep([Row("SGLang", "", not_run="needs a GPU")], None)
     text = written.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert "| 360 of 360 | 359 of 360 | 40 of 40 | 91 answers: records equal | 37 s | 15 s | 0 |" in text
+    same = "| 360 of 360 | 359 of 360 | 40 of 40 | 1,200 of 1,200 |"
+    assert f"{same} 91 answers: records equal | 37 s | 15 s | 0 |" in text
     assert "| LMDeploy | it has no CPU device |" in text
     assert "| SGLang | needs a GPU |" in text
 

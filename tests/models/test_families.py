@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,7 @@ def test_a_grounder_without_chat_gives_one_box_through_its_own_yaml(
     got, alone = answers(parts, requests), answers(parts, requests, batch_size=1)
     assert got.keys() == {request.id for request in requests}
     assert {reply.finish for reply in got.values()} == {"stop"}
+    assert {reply.engine for reply in got.values()} == {f"transformers {version('transformers')}"}
     if model != "florence2":  # a random Florence-2 writes no location tokens
         for request in requests:
             box, other = (read(parts, request, replies[request.id]) for replies in (got, alone))
