@@ -36,7 +36,7 @@ class PlainLoop:
         )
         inputs = self.processor(text=[prompt], images=[images], return_tensors="pt").to(self.model.device)
         for name, value in inputs.items():  # pixels in the weights' precision
-            if torch.is_floating_point(value):
+            if torch.is_tensor(value) and torch.is_floating_point(value):
                 inputs[name] = value.to(self.model.dtype)
         sampling = request.sampling
         with torch.inference_mode():

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refadv_ablate.errors import printable
-from refadv_ablate.statistics.contrasts import QUANTITIES
+from refadv_ablate.statistics.contrasts import QUANTITIES, engines_apart
 from refadv_ablate.statistics.formatting import (
     UNREAD,
     because,
@@ -219,7 +219,10 @@ def contrast_lines(family: Family) -> RenderableType:
         parts.append(table)
     how = "paired by example" if family.contrasts[0].paired else "on other examples, so not paired"
     note = f"In points; {how}; clustered by image; p Holm-adjusted over the contrasts of one quantity."
-    return Group(*parts, Text(note, style="dim"))
+    parts.append(Text(note, style="dim"))
+    if apart := engines_apart(family.contrasts):
+        parts.append(Text.assemble(("warning ", "bold yellow"), printable(apart)))
+    return Group(*parts)
 
 
 def basis(names: str, counts: Mapping[str, int], images: int) -> Text:

@@ -11,7 +11,7 @@ from refadv_ablate.report.loading.study import Study
 from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
 from refadv_ablate.report.pages.sweep_page import MOST_LINES, write_tables
 from refadv_ablate.report.tables import results
-from refadv_ablate.report.tables.contrasts import PLURAL, tables_of
+from refadv_ablate.report.tables.contrasts import PLURAL, tables_of, warnings_between
 from refadv_ablate.statistics.formatting import warnings_of
 from refadv_ablate.types import Json
 
@@ -30,7 +30,7 @@ def write(
         comparisons=study.comparisons,
         tables=[table.shortened(MOST_LINES) for table in tables],
         pictures=[Picture(forest, f"Differences between {PLURAL[family.kind]}, with 95% intervals.")],
-        warnings=warnings_of(study.comparisons),
+        warnings=[*warnings_of(study.comparisons), *warnings_between([family])],
         meta=meta,
         families=[family],
     )

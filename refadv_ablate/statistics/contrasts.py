@@ -38,7 +38,10 @@ QUANTITIES: Mapping[Quantity, str] = {
 
 @dataclass(frozen=True)
 class Side:
-    """Paired examples of one cell, sorted by example; `chance` is the accuracy of pointing at random."""
+    """Paired examples of one cell, sorted by example; `chance` is the accuracy of pointing at random.
+
+    engines: what answered, as far as that is known.
+    """
 
     name: str
     example: NDArray[np.uint64]
@@ -46,11 +49,13 @@ class Side:
     original: Floats
     perturbed: Floats
     chance: float = 0.0
+    engines: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, name: str, original: Arm, perturbed: Arm, metric: str = "acc50", chance: float = 0.0) -> Side:
         """The examples answered in both arms, draws averaged. Raises UserError for an unknown metric."""
-        return cls(name, *paired_values(original, perturbed, metric), chance)
+        engines = frozenset(original.engines()) | frozenset(perturbed.engines())
+        return cls(name, *paired_values(original, perturbed, metric), chance, engines)
 
     @cached_property
     def numbered(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
@@ -89,6 +94,8 @@ class Contrast:
     p_holm: float | None = None
     where: str = ""
     """What both sides share: such as the data and the perturbation."""
+    engines: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    """What answered each side, as far as that is known."""
 
 
 def contrast(a: Side, b: Side, quantity: Quantity = "delta", *, paired: bool, where: str = "") -> Contrast:
@@ -102,7 +109,8 @@ def contrast(a: Side, b: Side, quantity: Quantity = "delta", *, paired: bool, wh
     asked = (_statistic(quantity, a.chance), _statistic(quantity, b.chance))
     floors = (_floor(quantity, a.chance), _floor(quantity, b.chance))
     first, second = (_estimate(*each) for each in zip((a, b), means, asked, floors, strict=True))
-    made = Contrast(a.name, b.name, quantity, paired, first, second, _nothing(first, second), where=where)
+    nothing, engines = _nothing(first, second), (a.engines, b.engines)
+    made = Contrast(a.name, b.name, quantity, paired, first, second, nothing, where=where, engines=engines)
     if first.value is None or second.value is None:
         return made
     value = second.value - first.value
@@ -118,6 +126,20 @@ def contrast(a: Side, b: Side, quantity: Quantity = "delta", *, paired: bool, wh
     half = inference.t_quantile(df) * error
     found = replace(one, low=value - half, high=value + half, method="jackknife t", df=df, effective=df + 1)
     return replace(made, difference=found, p=_t_p(value / error, df))
+
+
+def engines_apart(contrasts: Sequence[Contrast]) -> str:
+    """One sentence where two sides were answered by different engines or versions; empty where none were."""
+    apart = [each for each in contrasts if all(each.engines) and each.engines[0] != each.engines[1]]
+    if not apart:
+        return ""
+    first, second = (", ".join(sorted(side)) for side in apart[0].engines)
+    within = f" within {apart[0].where}" if apart[0].where else ""
+    return (
+        f"{len(apart)} of {len(contrasts)} differences set answers of different engines against each other "
+        f"(the first{within}: {apart[0].a} by {first}, {apart[0].b} by {second}). Part of them may come from "
+        "that: answer both sides with one engine and version, or hold them against the Δ of perturb=repeat."
+    )
 
 
 def holm(contrasts: Sequence[Contrast]) -> list[Contrast]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm
+from refadv_ablate.report import contrast as contrast_page
+from refadv_ablate.report.console import contrast_lines
 from refadv_ablate.report.loading import contrasting
 from refadv_ablate.report.loading.sources import Cell, Names
 from refadv_ablate.report.loading.study import study
+from refadv_ablate.report.tables.contrasts import contrast_table
 from refadv_ablate.statistics import contrasts, inference, pairing
 from refadv_ablate.statistics.contrasts import Side, contrast
 from refadv_ablate.statistics.simulation import Design, experiments
@@ -206,7 +211,7 @@ def test_ranks_that_the_data_cannot_tell_apart_overlap():
     assert {found["m0"][1:], found["m1"][1:]} == {(1, 2)}
 
 
-def records(condition: str, hits, prefix: str, image=lambda k: k // 3) -> list[Record]:
+def records(condition: str, hits, prefix: str, image=lambda k: k // 3, engine: str = "") -> list[Record]:
     return [
         Record(
             f"{prefix}{k}",
@@ -220,14 +225,15 @@ def records(condition: str, hits, prefix: str, image=lambda k: k // 3) -> list[R
             "box",
             HIT if hit else MISS,
             distractors=k % 9,
+            engine=engine,
         )
         for k, hit in enumerate(hits)
     ]
 
 
-def cell(model: str, data: str, before, **conditions) -> Cell:
-    arms = {ORIGINAL: Arm(records(ORIGINAL, before, data))}
-    arms |= {name: Arm(records(name, hits, data)) for name, hits in conditions.items()}
+def cell(model: str, data: str, before, engine: str = "", **conditions) -> Cell:
+    arms = {ORIGINAL: Arm(records(ORIGINAL, before, data, engine=engine))}
+    arms |= {name: Arm(records(name, hits, data, engine=engine)) for name, hits in conditions.items()}
     return Cell(Names(model, data, "direct"), Path(model), lambda: iter(()), arms, 100)
 
 
@@ -275,6 +281,49 @@ def test_each_kind_sets_against_each_other_what_differs_in_it_alone():
         contrasting.between(found, "prompt")
     with pytest.raises(UserError, match="did you mean 'model'"):
         contrasting.between(found, "modle")
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "told"),
+    [
+        ("vllm 0.32.0", "vllm 0.32.0", ""),
+        ("", "vllm 0.32.0", ""),  # of a published file that isn't known
+        ("vllm 0.32.0", "vllm 0.33.0", "deaf by vllm 0.32.0, listener by vllm 0.33.0"),
+        ("transformers 5.24.0", "vllm 0.32.0", "deaf by transformers 5.24.0, listener by vllm 0.32.0"),
+    ],
+)
+def test_a_contrast_of_two_engines_is_a_warning(tmp_path, one: str, two: str, told: str):
+    k = np.arange(100)
+    sides = [
+        cell("deaf", "one", k % 3 == 0, one, bow=k % 4 == 0),
+        cell("listener", "one", k > 9, two, bow=k > 50),
+    ]
+    found = study(sides, metrics=("acc50",), n_boot=0)
+    family = contrasting.between(found, "model")
+    warning = contrasts.engines_apart(family.contrasts)
+    assert told in warning and bool(warning) == bool(told)
+    assert [each for each in contrast_table(family).notes if "different engines" in each] == [warning][
+        : bool(told)
+    ]
+    console = Console(file=io.StringIO(), width=400)
+    console.print(contrast_lines(family))
+    assert ("warning 1 of 1 differences" in console.file.getvalue()) == bool(told)
+    page, _ = contrast_page.write(tmp_path, found, family, formats=["markdown"], meta={})
+    assert ("differences between models" in page.read_text(encoding="utf-8")) == bool(told)
+
+
+def test_a_side_that_two_engines_answered_is_apart_from_one_that_one_did():
+    k = np.arange(40)
+    mixed = (
+        Arm(records(ORIGINAL, k > 3, "m", engine="vllm 1")),
+        Arm(records("bow", k > 9, "m", engine="vllm 2")),
+    )
+    plain = (
+        Arm(records(ORIGINAL, k > 3, "m", engine="vllm 1")),
+        Arm(records("bow", k > 9, "m", engine="vllm 1")),
+    )
+    found = contrast(Side.of("a", *mixed), Side.of("b", *plain), paired=True)
+    assert "(the first: a by vllm 1, vllm 2, b by vllm 1)" in contrasts.engines_apart([found])
 
 
 def test_paired_values_are_those_of_the_comparison():

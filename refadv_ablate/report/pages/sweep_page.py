@@ -20,7 +20,7 @@ from refadv_ablate.report.pages import across, examples, shots
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.report_page import Content, Picture, write_pages
 from refadv_ablate.report.tables import originals, paper, results
-from refadv_ablate.report.tables.contrasts import PLURAL, rows_of, tables_of
+from refadv_ablate.report.tables.contrasts import PLURAL, rows_of, tables_of, warnings_between
 from refadv_ablate.report.tables.formats import FORMATS
 from refadv_ablate.report.tables.landings import flows, landing_table
 from refadv_ablate.report.tables.profile import parts_table, profile_table
@@ -103,7 +103,7 @@ def from_study(
         tables=[table.shortened(MOST_LINES) if table.name in LONG else table for table in tables],
         pictures=pictures,
         failures=failures,
-        warnings=list(_warnings(study)),
+        warnings=[*_warnings(study), *warnings_between(families)],
         meta={key: value for key, value in (meta or {}).items() if key != "title"},
         galleries=pages,
         shots=shots.choose(shown),

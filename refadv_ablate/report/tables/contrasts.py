@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from refadv_ablate.report.loading.contrasting import Family
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
-from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast
+from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, engines_apart
 from refadv_ablate.statistics.formatting import p_value
 from refadv_ablate.types import Json
 
@@ -49,7 +49,7 @@ def contrast_table(family: Family) -> Table:
         heads,
         columns,
         tuple(lines),
-        notes=(note, *more),
+        notes=(note, *more, *filter(None, [engines_apart(family.contrasts)])),
     )
 
 
@@ -61,6 +61,12 @@ PLURAL = {
     "variant": "settings",
     "slice": "kinds of example",
 }
+
+
+def warnings_between(families: Sequence[Family]) -> list[tuple[str, str]]:
+    """(which differences, what to mind of them): two sides that different engines answered."""
+    told = ((f"differences between {PLURAL[f.kind]}", engines_apart(f.contrasts)) for f in families)
+    return [(what, warning) for what, warning in told if warning]
 
 
 def _values(each: Contrast) -> Iterator[tuple[str, Value]]:

@@ -8,7 +8,7 @@ from refadv_ablate.report.loading import originals
 from refadv_ablate.report.loading.originals import SizeTrend
 from refadv_ablate.report.loading.study import Study
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table
-from refadv_ablate.statistics.contrasts import Contrast
+from refadv_ablate.statistics.contrasts import Contrast, engines_apart
 from refadv_ablate.statistics.formatting import p_value
 
 PAIRED = (
@@ -68,7 +68,7 @@ def _table(name: str, title: str, found: Sequence[Contrast], more: tuple[str, ..
         )
         for each in found
     )
-    notes = (PAIRED.format(holm=_holm(len(found), "contrasts")), *more)
+    notes = (PAIRED.format(holm=_holm(len(found), "contrasts")), *more, *filter(None, [engines_apart(found)]))
     return Table(name, title, ("Within", "First", "Second"), columns, lines, notes=notes)
 
 
