@@ -280,6 +280,36 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Natural logarithms of the probabilities of an answer's tokens, each given all before it.
+
+    Of the model's own distribution, before temperature, top_p and penalties, where the engine tells it
+    apart. The first token's characters begin at `start` of the reply's text; the others follow.
+    """
+
+    start: int = 0
+    chars: tuple[int, ...] = ()
+    """Characters of the text that each token makes; 0 for a token that only begins a character."""
+    values: tuple[float, ...] = ()
+    lacks: str = ""
+    """Why there are none although they were asked for; such an answer isn't asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a model is of its answer, from 0 to 1: a detector's own score, or what its tokens say.
+
+    value: the score, or the geometric mean of the probabilities of the tokens that hold the answer.
+    joint, least: their product and the smallest; None for a score. tokens: how many; 0 for a score.
+    """
+
+    value: float
+    joint: float | None = None
+    least: float | None = None
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What came back. finish "error": the model never answered; `error` says why; never scored."""
 
@@ -295,6 +325,10 @@ class Reply:
     """What answered, with its version, such as "vllm 0.32.0"; "" where that isn't known."""
     decoding: Mapping[str, Json] = field(default_factory=dict, hash=False)
     """The fields of Sampling as they were set for this answer; empty where that isn't known."""
+    logprobs: TokenLogprobs | None = None
+    """None where they were not asked for."""
+    confidence: Confidence | None = None
+    """What the engine itself gives for the answer as a whole, such as a detector's score."""
 
 
 class Model(Protocol):
@@ -371,6 +405,7 @@ class ModelSpec:
     engine_options: engine name → options only that engine takes.
     image_options: how the image is encoded for sending: image_format (png, jpeg), image_quality.
     limits: the size at which an image is sent that the family's processor would refuse; None: any size.
+    logprobs: whether an engine is asked for the log-probabilities of the answer's tokens.
     """
 
     name: str
@@ -392,6 +427,7 @@ class ModelSpec:
     trust_remote_code: bool = False
     engine_options: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     image_options: Mapping[str, Json] = field(default_factory=dict)
+    logprobs: bool = False
 
 
 class Resize(Protocol):
@@ -460,6 +496,8 @@ class Record:
     """Where the answer lies, such as on a distractor of the same category; empty where nobody looked."""
     image_digest: str = ""
     """Start of the SHA-256 of the image's content, which tells images apart whatever they are called."""
+    confidence: Confidence | None = None
+    """In the answer; None where nothing tells it, which is not a confidence of 0."""
 
     @property
     def image(self) -> str:

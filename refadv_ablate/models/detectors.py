@@ -19,7 +19,7 @@ from refadv_ablate.models.checkpoint import explain, fingerprint, lacking, locat
 from refadv_ablate.models.local.batching import windows
 from refadv_ablate.models.local.devices import best_device, dtype_used, free_memory, quiet, versioned
 from refadv_ablate.models.local.preparing import as_sent
-from refadv_ablate.types import Json, ModelSpec, Reply, Request
+from refadv_ablate.types import Confidence, Json, ModelSpec, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,13 @@ class Detector(ABC):
         seconds = (time.monotonic() - start) / len(group)
         engine = versioned("transformers")
         return [
-            Reply(_as_json(best), reasoning=best.note if best else "", seconds=seconds, engine=engine)
+            Reply(
+                text=_as_json(best),
+                reasoning=best.note if best else "",
+                seconds=seconds,
+                engine=engine,
+                confidence=_confidence(best),
+            )
             for best in found
         ]
 
@@ -137,6 +143,11 @@ def _as_json(found: Found | None) -> str:
     if found.score is not None:
         answer["score"] = round(found.score, 4)
     return json.dumps(answer)
+
+
+def _confidence(found: Found | None) -> Confidence | None:
+    """The model's score of its box; no box has none."""
+    return None if found is None or found.score is None else Confidence(round(found.score, 4))
 
 
 def _corners(box: Any, size: Size) -> list[float]:

@@ -14,7 +14,8 @@ from refadv_ablate.boxes import Box
 from refadv_ablate.data.naming import full_name, last
 from refadv_ablate.errors import UserError
 from refadv_ablate.models.replay_rows import BOXES, TEXTS, Index
-from refadv_ablate.types import ORIGINAL, Json, ModelSpec, Reply, Request, Seen
+from refadv_ablate.storage.records import confidence_from_json
+from refadv_ablate.types import ORIGINAL, Confidence, Json, ModelSpec, Reply, Request, Seen
 
 ORIGINAL_TEXTS = ("original_expression", "normal_caption")
 FINISH: Mapping[str, Literal["length", "refused", "error"]] = {
@@ -36,7 +37,8 @@ class Replay:
     ([x1, y1, x2, y2] or "x1,y1,x2,y2"; order=xywh: x, y, width, height) is in pixels of the original
     image: it goes before the text where the model's frame is those pixels, after it elsewhere. What the
     file lacks is a reply with finish "error": missing, never wrong. A row that holds the expression or
-    names the image must be about the example of its id. Only an index is held in memory.
+    names the image must be about the example of its id. A column `confidence` (0 to 1) is kept with the
+    answer. Only an index is held in memory.
     """
 
     durable: ClassVar[bool] = False  # the file itself is the store
@@ -119,7 +121,20 @@ class Replay:
             finish=finish,
             reasoning=str(row.get("reasoning") or ""),
             engine=engine if isinstance(engine, str) else "",
+            confidence=self._confidence(row.get("confidence")),
         )
+
+    def _confidence(self, told: Json) -> Confidence | None:
+        """A column `confidence`: a number from 0 to 1, or the object of our own predictions."""
+        if told is None or told == "":
+            return None
+        try:
+            value = told if isinstance(told, Mapping) else {"value": float(told)}
+            return confidence_from_json({"confidence": value})
+        except (ValueError, TypeError) as error:
+            raise UserError(
+                f"{self.path} holds the confidence {told!r}, which is no number from 0 to 1"
+            ) from error
 
     @cached_property
     def _in_pixels(self) -> bool:

@@ -24,8 +24,10 @@ from refadv_ablate.models.local.devices import (
 )
 from refadv_ablate.models.local.penalty import RepetitionPenalty
 from refadv_ablate.models.local.preparing import Prepared, Preparer
+from refadv_ablate.models.local.token_watch import TokenWatch
 from refadv_ablate.models.local.vision_once import shared, vision_owner
 from refadv_ablate.models.servers.budget import cost
+from refadv_ablate.models.token_logprobs import aligned, pieces
 from refadv_ablate.seeding import digest, generator
 from refadv_ablate.types import Json, ModelSpec, Reply, Request
 
@@ -176,12 +178,19 @@ class _Loaded:
         factor = items[0].request.sampling.repetition_penalty
         if factor != 1:
             options["logits_processor"] = [RepetitionPenalty(factor, inputs["attention_mask"])]
+        watch = TokenWatch() if self.spec.logprobs else None
+        if watch is not None:  # first, so that it sees what the model says before a penalty
+            options["logits_processor"] = [watch, *options.get("logits_processor", ())]
         vision = shared(owner, batch) if owner is not None and batch.shares else nullcontext()
         with torch.inference_mode(), self._drawn(items[0]), vision:
             made = self.model.generate(**inputs, **options)
         new = made[:, inputs["input_ids"].shape[1] :].tolist()
         seconds = (time.monotonic() - start) / len(items)
-        return [self._reply(item, row, seconds) for item, row in zip(items, new, strict=True)]
+        chosen = watch.chosen(made).tolist() if watch is not None else [None] * len(items)
+        return [
+            self._reply(item, row, seconds, values)
+            for item, row, values in zip(items, new, chosen, strict=True)
+        ]
 
     def _options(self, request: Request) -> dict[str, Any]:
         sampling = request.sampling
@@ -221,25 +230,37 @@ class _Loaded:
         forked = torch.random.fork_rng(devices=devices)
         return _Seeded(forked, seed)
 
-    def _reply(self, item: Prepared, new: list[int], seconds: float) -> Reply:
+    def _reply(
+        self, item: Prepared, new: list[int], seconds: float, values: list[float] | None = None
+    ) -> Reply:
         count = next((i for i, token in enumerate(new) if token in self.eos), len(new))
         while count == len(new) and new and new[-1] == self.pad:  # what ended by a stop string is padded
             new.pop()
             count -= 1
-        text = self.tokenizer.decode(
-            new[:count], skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )  # special tokens stay: some carry the box
+        text = self._decoded(new[:count])
         sampling = item.request.sampling
         ended = count < len(new)
         stopped = any(text.endswith(stop) for stop in item.request.options.get("stop") or ())
+        opened = "<think>" if item.opens_thinking else ""
+        logprobs = None
+        if values is not None:
+            written = pieces(new[:count], self._decoded)
+            logprobs = aligned(written, values[:count], text, start=len(opened))
         return Reply(
-            text=("<think>" if item.opens_thinking else "") + text,
+            text=opened + text,
             finish="length" if count >= sampling.max_new_tokens and not stopped else "stop",
             processed=item.processed,
             usage=cost(self.spec.price, item.length, count + ended),
             seconds=seconds,
             engine=versioned("transformers"),
             decoding=sampling.declared(),
+            logprobs=logprobs,
+        )
+
+    def _decoded(self, tokens: list[int]) -> str:
+        """Special tokens stay: some carry the box."""
+        return str(
+            self.tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         )
 
 

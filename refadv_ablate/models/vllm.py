@@ -18,8 +18,9 @@ from refadv_ablate.models.local.batching import windows
 from refadv_ablate.models.local.devices import free_memory, versioned
 from refadv_ablate.models.servers.budget import cost
 from refadv_ablate.models.servers.wire import chat, data_url, images_of, seed_of, template_options
+from refadv_ablate.models.token_logprobs import aligned
 from refadv_ablate.seeding import canonical
-from refadv_ablate.types import Json, ModelSpec, Reply, Request
+from refadv_ablate.types import Json, ModelSpec, Reply, Request, TokenLogprobs
 
 
 @dataclass(kw_only=True)
@@ -118,6 +119,7 @@ class Vllm:
             seed=seed_of(request),
             max_tokens=sampling.max_new_tokens,
             stop=list(request.options.get("stop") or ()),
+            logprobs=0 if self.spec.logprobs else None,  # of the tokens that were taken alone
             skip_special_tokens=False,  # some carry the box
             spaces_between_special_tokens=False,
         )
@@ -126,13 +128,15 @@ class Vllm:
         answer = output.outputs[0]
         prompt = len(output.prompt_token_ids or ())
         opened = str(output.prompt or "").rstrip().endswith("<think>")
+        lead, text = "<think>" if opened else "", _without_end(answer.text)
         return Reply(
-            text=("<think>" if opened else "") + _without_end(answer.text),
+            text=lead + text,
             finish="length" if answer.finish_reason == "length" else "stop",
             usage=cost(self.spec.price, prompt, len(answer.token_ids)),
             seconds=seconds,
             engine=versioned("vllm"),
             decoding=request.sampling.declared(),
+            logprobs=_logprobs(answer, text, len(lead)) if self.spec.logprobs else None,
         )
 
     def _load(self) -> Any:
@@ -171,6 +175,17 @@ class Vllm:
         if core is not None:
             core.shutdown()
         free_memory()
+
+
+def _logprobs(answer: Any, text: str, start: int) -> TokenLogprobs:
+    """Those of the tokens that were taken, as vLLM gives them: for each place a mapping from token ids."""
+    told = getattr(answer, "logprobs", None)
+    if not told or len(told) != len(answer.token_ids):
+        return TokenLogprobs(lacks="vLLM gave none")
+    taken = [place.get(token) for place, token in zip(told, answer.token_ids, strict=True)]
+    if any(one is None or one.decoded_token is None for one in taken):
+        return TokenLogprobs(lacks="vLLM gave none for a token that it took")
+    return aligned([one.decoded_token for one in taken], [one.logprob for one in taken], text, start)
 
 
 ENDS = ("<|im_end|>", "<|endoftext|>", "<|user|>", "</s>")

@@ -86,6 +86,8 @@ def cells_of(parts: Parts) -> list[Cell]:
         told: list[Json] = [operator.identity(), operator.draws]
         if getattr(operator, "or_none", False):
             told.append(replace(parts.style, or_none=True).fingerprint(parts.spec))
+        if settings.logprobs:
+            told.append("logprobs")
         key = digest(shared, label, *told)
         names = (parts.spec.name, parts.data.name, parts.style.name, label)
         folder = settings.out / "cells" / ("--".join(slugify(name)[:40] for name in names) + f"-{key[:8]}")
@@ -102,6 +104,8 @@ def told_apart_by(parts: Parts, label: str) -> dict[str, Json]:
     operator = (config.get("perturb") or {}).get(label)
     if config.get("images") is not None:
         shared["images"] = config["images"]
+    if config.get("logprobs"):
+        shared["logprobs"] = True
     tree = {**shared, "backend": parts.engine, "perturb": {label: operator}}
     return {key: value for key, value in flat(masked(tree)).items() if not key.endswith(("path", "url"))}
 

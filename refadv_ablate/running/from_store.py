@@ -17,7 +17,7 @@ from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.reading import Reader
 from refadv_ablate.running.record import as_original
 from refadv_ablate.running.run import run
-from refadv_ablate.storage.answers import open_store
+from refadv_ablate.running.settings import store_of
 from refadv_ablate.types import Json, Model, Reading, Record, Reply, Request
 
 LACKS = "the store has no answer to it"
@@ -67,7 +67,7 @@ def from_store(config: Any) -> Cell:
 def _records(parts: Parts, model: Silent) -> Iterator[Record]:
     files = texts_of(parts, parts.operators)
     plan = plan_of(parts, model, parts.operators, files)
-    with open_store(parts.settings.store) as store:
+    with store_of(parts.settings) as store:
         yield from map(as_original, run(plan, store, Reader(plan, _Unwatched())))
 
 

@@ -14,7 +14,8 @@ _loaded: dict[str, Model] = {}
 
 def model_of(parts: Parts) -> Model:
     """The engine of these parts; another one that is loaded is freed first."""
-    key = digest(masked(parts.config["model"]), masked(parts.engine), parts.config["protocol"])
+    told = (masked(parts.config["model"]), masked(parts.engine), parts.config["protocol"])
+    key = digest(*told, parts.spec.logprobs)
     if key not in _loaded:
         release()
         _loaded[key] = assets.build(parts.engine, "backend", spec=parts.spec)

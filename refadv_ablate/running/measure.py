@@ -25,11 +25,11 @@ from refadv_ablate.running.progress import Display
 from refadv_ablate.running.reading import Reader, added
 from refadv_ablate.running.record import as_original
 from refadv_ablate.running.run import run
+from refadv_ablate.running.settings import store_of
 from refadv_ablate.running.sweep import State
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics import trends
 from refadv_ablate.statistics.understanding import Answers
-from refadv_ablate.storage.answers import open_store
 from refadv_ablate.storage.jsonl import atomic, to_line
 from refadv_ablate.storage.records import record_to_json
 from refadv_ablate.types import Comparison, Example, Json, Model, Operator, Record, Request, Usage
@@ -57,7 +57,7 @@ def measure(parts: Parts, cells: Sequence[Cell]) -> dict[str, tuple[Comparison, 
     total = n_examples * len(plan.originals()) + sum(lines for _, lines in counts.values())
     started = time.monotonic()
     title = f"{parts.spec.name} · {parts.data.name} · {', '.join(operators)}"
-    with open_store(parts.settings.store) as store, Display(total, title, parts.settings.progress) as display:
+    with store_of(parts.settings) as store, Display(total, title, parts.settings.progress) as display:
         reader = Reader(plan, display)
         arms = _write(plan, run(plan, store, reader), cells)
     seconds = time.monotonic() - started

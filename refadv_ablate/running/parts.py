@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refadv_ablate import assets
@@ -49,6 +49,7 @@ def parts_of(config: Any) -> Parts:
     spec = assets.build(model, "model")
     style = assets.build(whole["prompt"], "prompt")
     spec, style, notes = protocol.parts(whole["protocol"], spec, style)
+    spec = replace(spec, logprobs=settings.logprobs)
     operators = assets.build(whole.get("perturb") or {}, "perturb")
     if not operators:
         raise UserError("no perturbation is chosen: add perturb=bow, or several as 'perturb=[bow,fixed]'")

@@ -8,11 +8,12 @@ from refadv_ablate.boxes import Box, Size, iou
 from refadv_ablate.edits import Edited
 from refadv_ablate.errors import ImageUnreadable
 from refadv_ablate.parsing import dialects
+from refadv_ablate.parsing.confidence import confidence
 from refadv_ablate.parsing.frame_check import ENOUGH, FrameCheck
 from refadv_ablate.parsing.rejection import with_none
 from refadv_ablate.prompting import prompts
 from refadv_ablate.running.plan import Plan, Planned
-from refadv_ablate.types import ImageRef, NoBox, Reading, Record, Reply, Request, Seen, Usage
+from refadv_ablate.types import Confidence, ImageRef, NoBox, Reading, Record, Reply, Request, Seen, Usage
 
 
 class Watch(Protocol):
@@ -55,6 +56,12 @@ class Reader:
         if not self.plan.durable:
             self._known[id(reply)] = (reply, found)
         return found
+
+    def confidence(self, request: Request, reply: Reply, reading: Reading) -> Confidence | str | None:
+        """How sure the answer is, or why that can't be told; None where nobody asked."""
+        dialect, _ = prompts.reading(self.plan.spec, self.plan.style, request)
+        marks = [tuple(quad) for quad in request.options.get("marks", ())]
+        return confidence(reply, reading, marks, first=bool(getattr(dialect, "first", False)))
 
     def forget(self) -> None:
         """Drops the readings of answers that aren't stored; they live as long as their batch."""

@@ -14,6 +14,7 @@ from refadv_ablate.running.reading import Reader, added, score_of
 from refadv_ablate.types import (
     ORIGINAL,
     ORIGINAL_OR_NONE,
+    Confidence,
     Example,
     Record,
     Reply,
@@ -107,6 +108,9 @@ def _answered(
         request, reply = further.request, further.reply
         notes = ("retried",)
     reading = reader.read(request, reply)
+    sure = reader.confidence(request, reply, reading)
+    if isinstance(sure, str):
+        notes = (*notes, sure)
     answer = reading.answer
     example, size = request.perturbed.example, reader.seen(request, reply).original
     box = answer if isinstance(answer, Box) else None
@@ -125,4 +129,5 @@ def _answered(
         usage=usage,
         attempts=reply.attempts,
         engine=reply.engine,
+        confidence=sure if isinstance(sure, Confidence) else None,
     )

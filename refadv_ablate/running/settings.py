@@ -10,6 +10,8 @@ from typing import Any
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing import scoring
+from refadv_ablate.storage.answers import MemoryStore, Store, open_store
+from refadv_ablate.storage.with_logprobs import WithLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Settings:
     images: int | None
     out: Path
     store: str
+    logprobs: bool
     retry: str
     max_missing: float
     metrics: tuple[str, ...]
@@ -58,3 +61,9 @@ class Settings:
         if settings.budget_usd is not None and settings.budget_usd < 0:
             raise UserError(f"budget_usd={settings.budget_usd}: give dollars, or leave it out for no limit")
         return replace(settings, out=settings.out.absolute())
+
+
+def store_of(settings: Settings) -> Store | MemoryStore | WithLogprobs:
+    """The prediction store, as a run with these settings sees it. Raises UserError."""
+    store = open_store(settings.store)
+    return WithLogprobs(store) if settings.logprobs else store

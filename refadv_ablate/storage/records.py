@@ -21,6 +21,7 @@ from refadv_ablate.storage.jsonl import (
 from refadv_ablate.types import (
     EMPTY,
     Comparison,
+    Confidence,
     Delta,
     Estimate,
     Example,
@@ -32,6 +33,7 @@ from refadv_ablate.types import (
     Score,
     Slice,
     Status,
+    TokenLogprobs,
     Usage,
 )
 
@@ -94,6 +96,7 @@ def _beyond_the_text(r: Record) -> dict[str, Json]:
         "picture": r.picture or None,
         "or_none": r.or_none or None,
         "landed": r.landed or None,
+        "confidence": r.confidence and _confidence_to_json(r.confidence),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -137,12 +140,13 @@ def record_from_json(d: Mapping[str, Json]) -> Record:
         original_target=None if d.get("original_target") is None else _box(d, "original_target"),
         picture=_mapping(d, "picture", EMPTY) or EMPTY,
         or_none=bool(d.get("or_none", False)),
+        confidence=confidence_from_json(d),
     )
 
 
 def reply_to_json(r: Reply) -> dict[str, Json]:
     """As the prediction store keeps it."""
-    return {
+    told = {
         "text": r.text,
         "finish": r.finish,
         "reasoning": r.reasoning,
@@ -154,6 +158,11 @@ def reply_to_json(r: Reply) -> dict[str, Json]:
         "engine": r.engine,
         "decoding": dict(r.decoding),
     }
+    if r.logprobs is not None:
+        told["logprobs"] = _logprobs_to_json(r.logprobs)
+    if r.confidence is not None:
+        told["confidence"] = _confidence_to_json(r.confidence)
+    return told
 
 
 def unstorable(r: Reply) -> str:
@@ -181,7 +190,43 @@ def reply_from_json(d: Json) -> Reply:
         attempts=_integer(d, "attempts", 1),
         engine=_text(d, "engine", ""),
         decoding=dict(_mapping(d, "decoding", EMPTY)),
+        logprobs=_logprobs_from_json(d),
+        confidence=confidence_from_json(d),
     )
+
+
+def _logprobs_to_json(x: TokenLogprobs) -> dict[str, Json]:
+    if x.lacks:
+        return {"lacks": x.lacks}
+    return {"start": x.start, "chars": x.chars, "values": x.values}
+
+
+def _logprobs_from_json(d: Mapping[str, Json]) -> TokenLogprobs | None:
+    if d.get("logprobs") is None:
+        return None
+    told = _mapping(d, "logprobs")
+    chars, values = _numbers(told, "chars"), _numbers(told, "values")
+    if len(chars) != len(values) or not all(isinstance(n, int) and n >= 0 for n in chars):
+        raise FieldError("'logprobs' needs as many whole numbers of characters as values")
+    lacks = _text(told, "lacks", "")
+    return TokenLogprobs(_integer(told, "start", 0), tuple(map(int, chars)), values, lacks)
+
+
+def _confidence_to_json(c: Confidence) -> dict[str, Json]:
+    if not c.tokens:
+        return {"value": c.value}
+    return {"value": c.value, "joint": c.joint, "least": c.least, "tokens": c.tokens}
+
+
+def confidence_from_json(d: Mapping[str, Json]) -> Confidence | None:
+    """The field `confidence` of an object, None where it has none. Raises FieldError."""
+    if d.get("confidence") is None:
+        return None
+    told = _mapping(d, "confidence")
+    value, joint, least = (_number(told, name) for name in ("value", "joint", "least"))
+    if value is None or not all(0 <= x <= 1 for x in (value, joint, least) if x is not None):
+        raise FieldError(f"'confidence' needs probabilities from 0 to 1, not {shown(told)}")
+    return Confidence(value, joint, least, _integer(told, "tokens", 0))
 
 
 def perturbed_to_json(p: Perturbed) -> dict[str, Json]:
@@ -399,6 +444,14 @@ def _number(d: Mapping[str, Json], name: str) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     raise FieldError(f"{name!r} needs a number or null, not {shown(value)}")
+
+
+def _numbers(d: Mapping[str, Json], name: str) -> tuple[float, ...]:
+    value = d.get(name, ())
+    numbers = isinstance(value, list | tuple)
+    if not numbers or any(isinstance(v, bool) or not isinstance(v, int | float) for v in value):
+        raise FieldError(f"{name!r} needs a list of numbers, not {shown(value)}")
+    return tuple(value)
 
 
 def _one_of(d: Mapping[str, Json], name: str, choices: frozenset[str]) -> str:

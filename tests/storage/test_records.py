@@ -22,6 +22,7 @@ from refadv_ablate.storage import records
 from refadv_ablate.storage.jsonl import to_line
 from refadv_ablate.types import (
     Comparison,
+    Confidence,
     Delta,
     Estimate,
     Example,
@@ -30,6 +31,7 @@ from refadv_ablate.types import (
     Reply,
     Score,
     Slice,
+    TokenLogprobs,
     Usage,
 )
 
@@ -136,6 +138,7 @@ BEYOND = {
     "picture": {"edits": [{"edit": "mirror"}]},
     "or_none": True,
     "landed": "same category",
+    "confidence": Confidence(0.93, 0.74, 0.81, 4),
 }
 
 
@@ -153,7 +156,9 @@ def test_every_field_is_written() -> None:
     assert records.record_from_json(json.loads(to_line(records.record_to_json(record(**BEYOND))))) == record(
         **BEYOND
     )
-    assert set(records.reply_to_json(Reply("x"))) == set(Reply.__dataclass_fields__)
+    asked = {"logprobs": TokenLogprobs(0, (1,), (-0.5,)), "confidence": Confidence(0.7)}
+    assert set(records.reply_to_json(Reply("x", **asked))) == set(Reply.__dataclass_fields__)
+    assert set(records.reply_to_json(Reply("x"))) == set(Reply.__dataclass_fields__) - asked.keys()
     delta = records.comparison_to_json(comparison())["deltas"]["acc50"]
     assert set(delta) == set(Delta.__dataclass_fields__)
     assert set(delta["delta"]) == set(Estimate.__dataclass_fields__)

@@ -13,8 +13,9 @@ from typing import Literal
 from refadv_ablate.errors import ImageUnreadable, UserError, nearest
 from refadv_ablate.models.listeners.meaning import DEAFNESS, bag_resolve, deafened, fitting, listen
 from refadv_ablate.models.listeners.shapes_seen import Sighting, look
+from refadv_ablate.parsing.confidence import rounded
 from refadv_ablate.seeding import generator
-from refadv_ablate.types import ImageRef, Json, ModelSpec, Reply, Request
+from refadv_ablate.types import Confidence, ImageRef, Json, ModelSpec, Reply, Request
 
 VERSION = 1
 """Raised whenever the same picture and text could get another answer."""
@@ -34,6 +35,8 @@ class Listener:
     controls that must fail where these matter, and nowhere else. side: left and right alone.
     ties: of several objects that fit, `first` points at the first in reading order and `drawn` at any with
     equal chance, so that it is right once in as many as fit: the control of the excess over chance.
+    Its confidence, where asked for, is one in as many objects as fit: exactly right with ties=drawn, as long
+    as the referent is among them. Hearing no order it has none.
     """
 
     spec: ModelSpec
@@ -60,7 +63,7 @@ class Listener:
         """One at a time, in order."""
         for request in requests:
             try:
-                yield request, Reply(self._point(request))
+                yield request, self._point(request)
             except ImageUnreadable as error:
                 yield request, Reply("", finish="error", error=str(error))
 
@@ -68,23 +71,25 @@ class Listener:
         """Forgets what it has seen."""
         self._seen.clear()
 
-    def _point(self, request: Request) -> str:
+    def _point(self, request: Request) -> Reply:
         seen = self._look(request.image)
         text = request.perturbed.example.expression
         or_none = bool(request.options.get("or_none"))
+        fits: Sequence[Sighting] = ()
         if self.order_sensitive:
             fits = fitting(deafened(listen(text), self.deaf_to), seen, strict=or_none)
             meant = self._one_of(fits, request.image)
         else:
             meant = bag_resolve(text, seen)
         if meant is None:
-            return NONE if or_none else NOTHING
+            return Reply(NONE if or_none else NOTHING)
         # boxes are in pixels of what was sent; the answer is in pixels of the stored image
         sent, stored = request.image.size(), request.perturbed.example.image.size()
         across, down = stored[0] / sent[0], stored[1] / sent[1]
         box = meant.box
         values = (box.x1 * across, box.y1 * down, box.x2 * across, box.y2 * down)
-        return f"[{', '.join(f'{value:.1f}' for value in values)}]"
+        sure = Confidence(rounded(1 / len(fits))) if fits and self.spec.logprobs else None
+        return Reply(f"[{', '.join(f'{value:.1f}' for value in values)}]", confidence=sure)
 
     def _one_of(self, fits: Sequence[Sighting], image: ImageRef) -> Sighting | None:
         if len(fits) < 2 or self.ties == "first":

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import ssl
 import time
 from collections import OrderedDict
@@ -22,7 +23,7 @@ from refadv_ablate.models.servers.retrying import Backoff, Failure, judge
 from refadv_ablate.models.servers.server import Server, fatal, gone, starved
 from refadv_ablate.models.servers.server_kind import Known, decoding
 from refadv_ablate.models.servers.wire import body, data_url, images_of
-from refadv_ablate.types import ImageRef, Json, Reply, Request, Usage
+from refadv_ablate.types import ImageRef, Json, Reply, Request, TokenLogprobs, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -71,6 +72,8 @@ class Call:
         self._turn = 0
         self._urls: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
         self.known = Known(self._get, engine.url)
+        self.logprobs_refused = ""
+        """Why the server gives no log-probabilities, once it has said so."""
 
     def client(self) -> openai.AsyncOpenAI:
         """The SDK's client for the next call.
@@ -163,6 +166,8 @@ class Call:
                 reply = await self._post(sent, tries.number)
             except Exception as error:  # judge sorts whatever it is: a request's failure stops no other
                 failure = self._obeyed(self._lenient(self._without_key(judge(error))))
+                if self._refuses_logprobs(failure, sent):
+                    return None
                 self.over = fatal(self.engine, failure) if failure.kind == "fatal" else self.over
             else:
                 self.pace.answered(reply.seconds)
@@ -178,12 +183,32 @@ class Call:
     async def _post(self, sent: Json, number: int) -> Reply:
         """One call; raises whatever went wrong."""
         start = time.monotonic()
+        if self.logprobs_refused:
+            sent = {name: value for name, value in sent.items() if name != "logprobs"}
         async with asyncio.timeout(self.engine.timeout):
             answer = await self.client().post("/chat/completions", body=sent, cast_to=object)
         if isinstance(answer, str):  # JSON under another content type
             answer = json.loads(answer)
-        reply = reply_of(answer, self.engine.spec.price, time.monotonic() - start, number)
+        spec = self.engine.spec
+        reply = reply_of(answer, spec.price, time.monotonic() - start, number, logprobs=spec.logprobs)
+        if spec.logprobs and self.logprobs_refused:
+            reply = replace(reply, logprobs=TokenLogprobs(lacks=self.logprobs_refused))
         return replace(reply, engine=str(self.known.kind), decoding=decoding(sent))
+
+    def _refuses_logprobs(self, failure: Failure, sent: Json) -> bool:
+        """Whether a call failed for its log-probabilities alone: from then on the server is asked without."""
+        told = failure.kind != "retry" and re.search("log_?prob", failure.reason, re.IGNORECASE)
+        if not told or "logprobs" not in sent:
+            return False
+        if not self.logprobs_refused:
+            self.logprobs_refused = f"the server refuses log-probabilities ({failure.reason})"
+            log.warning(
+                "%s refuses log-probabilities (%s): its answers are asked for without them and have no "
+                "confidence; logprobs=false asks for none",
+                self.engine.url,
+                failure.reason,
+            )
+        return True
 
     async def _lives(self) -> bool:
         """Whether the server still answers what it has answered before, cut to a few tokens.
@@ -269,6 +294,8 @@ class Call:
     async def _body(self, request: Request) -> Json:
         urls = {id(image): await self._url(image, request.options) for image in images_of(request)}
         further = (await self.known()).fields(request.sampling)
+        if self.engine.spec.logprobs:
+            further["logprobs"] = True
         return body(self.engine.spec, request, lambda image: urls[id(image)], self.engine.option, further)
 
     async def _get(self, path: str) -> Json:

@@ -12,7 +12,8 @@ from typing import Literal
 
 from refadv_ablate.errors import shown
 from refadv_ablate.models.servers.budget import cost
-from refadv_ablate.types import Json, Price, Reply, Usage
+from refadv_ablate.models.token_logprobs import aligned
+from refadv_ablate.types import Json, Price, Reply, TokenLogprobs, Usage
 
 Finish = Literal["stop", "length", "refused"]
 
@@ -50,8 +51,8 @@ class ReportedFailure(ValueError):
         self.code = code
 
 
-def reply_of(body: Json, price: Price, seconds: float, attempts: int) -> Reply:
-    """A chat completion as a Reply.
+def reply_of(body: Json, price: Price, seconds: float, attempts: int, logprobs: bool = False) -> Reply:
+    """A chat completion as a Reply; with the log-probabilities of its tokens, where they were asked for.
 
     Raises ReportedFailure for a body that tells of a failure, Unreadable for one that is none.
     """
@@ -77,7 +78,30 @@ def reply_of(body: Json, price: Price, seconds: float, attempts: int) -> Reply:
         usage=_usage(body.get("usage"), price),
         seconds=seconds,
         attempts=attempts,
+        logprobs=_logprobs(choice.get("logprobs"), content or "") if logprobs else None,
     )
+
+
+NONE_GIVEN = "the server gave no log-probabilities"
+
+
+def _logprobs(told: Json, text: str) -> TokenLogprobs:
+    """Of a choice, as OpenAI's protocol has them; an answer is an answer whatever stands there."""
+    content = told.get("content") if isinstance(told, Mapping) else None
+    if not isinstance(content, list) or not content or not all(isinstance(one, Mapping) for one in content):
+        return TokenLogprobs(lacks=NONE_GIVEN)
+    tokens = [_token(one) for one in content]
+    if any(token is None for token in tokens):
+        return TokenLogprobs(lacks="the server gave log-probabilities without their tokens")
+    return aligned([t for t in tokens if t is not None], [one.get("logprob") for one in content], text)
+
+
+def _token(one: Mapping[str, Json]) -> str | bytes | None:
+    """Its bytes where the server tells them, since a token may be a part of a character; else its text."""
+    raw, token = one.get("bytes"), one.get("token")
+    if isinstance(raw, list) and all(type(b) is int and 0 <= b < 256 for b in raw) and (raw or not token):
+        return bytes(raw)
+    return token if isinstance(token, str) else None
 
 
 def _check_error(part: Mapping[str, Json]) -> None:
