@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from perturbations.base import Single, result
+from perturbations.word_kinds import displaced
 from refadv_ablate.errors import UserError
 from refadv_ablate.types import Example, Perturbed
 
@@ -51,7 +52,10 @@ class BagOfWords(Single):
         return self.n_shuffles
 
     def perturb(self, example: Example, rng: random.Random) -> Perturbed:
-        """The trace keeps, for each word of the new text, its place in the original (from 0)."""
+        """The trace keeps, for each word of the new text, its place in the original (from 0), and the
+
+        kinds of the words that lost their neighbours.
+        """
         old = words(example.expression)
         if len(set(old)) < 2:
             return result(example, example.expression, reason="fewer than two distinct words")
@@ -62,7 +66,8 @@ class BagOfWords(Single):
             rng.shuffle(order)
             new = [old[i] for i in order]
             if new != old:
-                return result(example, " ".join(new), trace={"order": list(order)})
+                kinds = displaced(old, order)
+                return result(example, " ".join(new), trace={"order": list(order), "displaced": kinds})
 
 
 def words(text: str) -> list[str]:

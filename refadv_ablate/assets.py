@@ -306,10 +306,21 @@ def _check_key(config: Any, dotted: str, option: str) -> None:
             names = {str(key) for key in node}
             if part not in names:
                 where = option if walked and walked == option.split("=")[0] else walked
+                if not where and (recipes := hints.recipes_with(part, _recipes())):
+                    raise UserError(f"{dotted}= is a key of some recipes alone: {', '.join(recipes)}")
                 where = where or "the configuration"
                 raise UserError(f"{dotted}: {where} has no key {part!r}; {nearest(part, names)}")
             node = node._get_node(part)
             walked = f"{walked}.{part}".strip(".")
+
+
+def _recipes() -> dict[str, str]:
+    """The YAML of each recipe, by the word that chooses it."""
+    return {
+        f"{group}={name}": (group_dir(group) / f"{name}.yaml").read_text(encoding="utf-8")
+        for group in RECIPES
+        for name in options(group)
+    }
 
 
 def _group_in(group: str, folder: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from refadv_ablate import __version__, assets
-from refadv_ablate.errors import UserError, closest, nearest, printable
+from refadv_ablate.errors import FULL, UserError, closest, nearest, printable, unwritten
 from refadv_ablate.masking import censored, learn_words, mask_logs, masked
 
 PROGRAM = "refadv-ablate"
@@ -25,7 +25,7 @@ FLAGS = ("-m", "--multirun", "-h", "--help", "--version", "-c", "--cfg", "--dry-
 INTERRUPTED = 130
 WIDE = 100
 """Columns of a line of help."""
-DISK = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+DISK = (errno.EACCES, errno.EPERM, errno.EROFS, *FULL)
 """What a disk says that a person must mend."""
 
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in DISK:
             raise
-        print(f"{PROGRAM}: {error.filename or 'a file'} can't be written: {error.strerror}", file=sys.stderr)
+        print(f"{PROGRAM}: {unwritten(error.filename or 'a file', error)}", file=sys.stderr)
         return 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable
 
@@ -26,6 +27,20 @@ class ImageUnreadable(UserError):
 def printable(text: str) -> str:
     """The text with control characters written out, so that no data or server commands a terminal."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says where nothing more can be written: no room, none left of a quota, a file's limit."""
+
+
+def unwritten(path: object, error: OSError) -> str:
+    """The sentence for a file that can't be written; answers are stored as they come, so none is lost."""
+    if error.errno in FULL:
+        return (
+            f"the disk is full: {path} can't be written; make room and give the same command again, "
+            "it goes on from what is kept"
+        )
+    return f"can't write {path}: {error.strerror or error}; check the rights"
 
 
 class FieldError(ValueError):

@@ -65,6 +65,10 @@ def test_each_command_has_help(command, capsys):
         (["model=internvl3", "model.size=7B"], "sizes: 1B, 2B, 8B"),
         (["report", "results"], "it takes make, compare, cases, contrast"),
         (["compare"], "did you mean `report compare`?"),
+        (
+            ["robustness=noise_floor", "using=embedded"],
+            "using= is a key of some recipes alone: paper=table2_fixed_prompt, paper=table3_bag_of_words",
+        ),
         (["model=nothing_like_it"], "--help model"),
         (["seed=abc"], "seed='abc'"),
         (["limit=0"], "limit=0: give at least 1"),

@@ -45,6 +45,7 @@ class Options:
     between: Literal["model", "data", "prompt", "operator", "variant", "slice"]
     by: str
     of: list[Literal["delta", "original", "perturbed", "relative", "above_chance"]]
+    family: str | list[str]
     each: int
     gallery: int
     images: Literal["inline", "folder"]
@@ -142,7 +143,10 @@ def _compare(cfg: Any, options: Options, scratch: Path) -> list[Path]:
 def _contrast(cfg: Any, options: Options, scratch: Path) -> list[Path]:
     cells = _load(cfg, options, options.path, options.run, scratch)
     found = study(cells, metrics=("acc50",), seed=cfg.seed, n_boot=options.resamples)
-    family = contrasting.between(found, options.between, quantities=options.of, by=options.by)
+    declared = [name for name in _listed(options.family) if name != "declared"]
+    family = contrasting.between(
+        found, options.between, quantities=options.of, by=options.by, declared=declared
+    )
     from rich.console import Console
 
     out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)

@@ -56,3 +56,8 @@ def sizes(text: str) -> list[str]:
     """The sizes that the first comment of a model family's YAML lists."""
     found = re.search(r"\(size=([^)]*)\)", text.partition("\n")[0])
     return [size.strip() for size in found[1].split(",")] if found else []
+
+
+def recipes_with(key: str, texts: Mapping[str, str]) -> list[str]:
+    """The recipes that have this key of their own; `texts`: recipe, such as paper=x → its YAML as text."""
+    return [name for name, text in texts.items() if re.search(rf"^{re.escape(key)}:", text, re.MULTILINE)]

@@ -122,12 +122,15 @@ def contradiction(declared: Convention, rows: Iterable[tuple[Quad, Size]]) -> st
     fitting = sum(advised[0].fits(quad, size) for quad, size in evidence)
     how_many = "all" if fitting == len(evidence) else str(fitting)
     said += f", and {how_many} fit as {' or as '.join(map(str, advised))}"
+    own = "for a file of your own, data=jsonl"
     if len(advised) > 1:
-        return f"{said}, which the numbers alone don't tell apart: look at some and declare what is right"
+        keys = f"data.forms.order=… data.forms.unit=… {own}"
+        said += ", which the numbers alone don't tell apart"
+        return f"{said}: look at some and declare what is right ({keys})"
+    keys = f"data.forms.order={advised[0].order} data.forms.unit={advised[0].unit} {own}"
     if len(evidence) < ENOUGH:
-        return f"{said}: look at some and declare what is right"
-    keys = f"data.forms.order={advised[0].order} data.forms.unit={advised[0].unit}"
-    return f"{said}: declare it ({keys} for a file of your own)"
+        return f"{said}: look at some and, if it is so, declare it ({keys})"
+    return f"{said}: declare it ({keys})"
 
 
 def _advised(declared: Convention, evidence: Evidence) -> list[Convention]:

@@ -12,6 +12,7 @@ from typing import Literal
 from refadv_ablate.data.conventions import contradiction, numbers
 from refadv_ablate.data.examining import Examiner, Finding
 from refadv_ablate.data.expressions import unusable, visible
+from refadv_ablate.data.forms.columns import naming
 from refadv_ablate.data.forms.files import SUFFIXES, digest, first_record
 from refadv_ablate.data.forms.hub import Hub
 from refadv_ablate.data.forms.instances import load_instances
@@ -237,13 +238,24 @@ class Annotations:
                 if isinstance(form, Hub) and form.id == self.path:
                     return label
         found = [label for label, form in self.forms.items() if form.found(place)]
+        if len(found) > 1 and place.path.is_file():
+            found = self._told_by_name(found)
         if len(found) > 1:
-            raise UserError(
-                f"{self.path} holds {self.name} in several forms; say data.form={found[0]} or {found[1:]}"
-            )
+            ways = " or ".join(f"data.form={label}" for label in found)
+            what = "can be read" if place.path.is_file() else f"holds {self.name}"
+            raise UserError(f"{self.path} {what} in several forms; say {ways}")
         if not found:
             raise UserError(self._absence(list(self.forms)))
         return found[0]
+
+    def _told_by_name(self, labels: Sequence[str]) -> list[str]:
+        """Of the forms that a named file can be read in those whose files are called so, if there are any."""
+
+        def called(label: str) -> bool:
+            patterns = getattr(self.forms[label], "files", ())
+            return any(self.place.path.match(pattern.replace("{split}", "*")) for pattern in patterns)
+
+        return [label for label in labels if called(label)] or list(labels)
 
     def _absence(self, labels: Sequence[str]) -> str:
         path, place = self.path, self.place
@@ -255,12 +267,8 @@ class Annotations:
         if place.path.is_file():
             if place.path.stat().st_size == 0:
                 return f"{path} is empty"
-            columns = ", ".join(map(str, first_record(place.path))) if place.path.suffix in SUFFIXES else ""
-            name = (
-                "; name its columns with data=jsonl data.forms.image=… data.forms.expression=… "
-                "data.forms.box=… (and data.forms.order=xywh for x, y, width, height)"
-            )
-            has = f"; its records have: {columns}{name}" if columns else ""
+            columns = list(map(str, first_record(place.path))) if place.path.suffix in SUFFIXES else []
+            has = f"; its records have: {', '.join(columns)}; {naming(columns)}" if columns else ""
             return f"{path} has none of the forms that are known here ({', '.join(labels)}){has}"
         streams = [
             f"data.form={label} streams {form.id}"

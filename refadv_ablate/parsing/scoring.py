@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Box, Floats, iou
 from refadv_ablate.errors import UserError, nearest
+from refadv_ablate.parsing.position import NAMES as POSITIONS
+from refadv_ablate.parsing.position import positions
 from refadv_ablate.storage.columns import Spool, Table, pieces
 from refadv_ablate.types import Json, Outcome, Record, Status
 
@@ -298,7 +300,7 @@ def _refuse_twins(columns: Columns) -> None:
         )
 
 
-_BUILT_IN = ("distractors", "length", "box_size", "negation", "source", "split", "category")
+_BUILT_IN = ("distractors", "length", "box_size", "negation", "source", "split", "category", *POSITIONS)
 
 
 def _numbers(record: Record) -> Iterator[tuple[str, float]]:
@@ -314,8 +316,11 @@ def _numbers(record: Record) -> Iterator[tuple[str, float]]:
 def _labels(record: Record) -> Iterator[tuple[str, str]]:
     named = {"source": record.source, "split": record.split, "category": record.category}
     yield from ((name, value) for name, value in named.items() if value is not None)
+    yield from positions(record.target, record.size)
     if isinstance(kind := record.trace.get("kind"), str):
         yield "removed", kind
+    if isinstance(kinds := record.trace.get("displaced"), list | tuple):
+        yield "displaced", ",".join(map(str, kinds))
     if record.landed:
         yield "landed", record.landed
     if record.negation is not None:

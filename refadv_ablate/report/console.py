@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refadv_ablate.errors import printable
+from refadv_ablate.report.tables.contrasts import holm_of, p_of
 from refadv_ablate.statistics.contrasts import QUANTITIES, engines_apart
 from refadv_ablate.statistics.formatting import (
     UNREAD,
@@ -22,7 +23,6 @@ from refadv_ablate.statistics.formatting import (
     missing,
     operator_name,
     p_holm,
-    p_value,
     points,
     share,
     unchanged,
@@ -215,10 +215,10 @@ def contrast_lines(family: Family) -> RenderableType:
         for c in group:
             sides = (_value(c.first), _value(c.second), with_interval(c.difference, signed=True))
             n = f"{c.first.n:,}" if c.paired else f"{c.first.n:,} / {c.second.n:,}"
-            table.add_row(Text(printable(f"{c.b} − {c.a}")), *sides, p_value(c.p_holm), n)
+            table.add_row(Text(printable(f"{c.b} − {c.a}")), *sides, p_of(c), n)
         parts.append(table)
     how = "paired by example" if family.contrasts[0].paired else "on other examples, so not paired"
-    note = f"In points; {how}; clustered by image; p Holm-adjusted over the contrasts of one quantity."
+    note = f"In points; {how}; clustered by image; p: {holm_of(family)}."
     parts.append(Text(note, style="dim"))
     if apart := engines_apart(family.contrasts):
         parts.append(Text.assemble(("warning ", "bold yellow"), printable(apart)))

@@ -18,7 +18,7 @@ def list_cells(words: Sequence[str]) -> int:
 
     Returns 1 where any job can't run as things are, else 0.
     """
-    jobs = [_looked(combination) for combination in product(*_choices(words))]
+    jobs = [_looked(combination) for combination in combinations(words)]
     total = 0
     for job in jobs:
         for line in _lines(job):
@@ -56,6 +56,11 @@ def _costs(jobs: Sequence[Looked]) -> Iterator[str]:
         yield f"  {', '.join(several)}: one request an example is counted, some examples give more"
     if len(known) < len(jobs):
         yield f"  {len(jobs) - len(known)} of {len(jobs)} jobs aren't counted, their data can't be read"
+
+
+def combinations(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The words of each job of a sweep."""
+    return product(*_choices(words))
 
 
 def _choices(words: Sequence[str]) -> list[list[str]]:

@@ -18,13 +18,13 @@ from refadv_ablate import __version__, assets
 from refadv_ablate.errors import UserError
 from refadv_ablate.masking import censored, hidden, mask_logs, told
 from refadv_ablate.running import gpus, loaded_model, stop_with_launcher
-from refadv_ablate.running.dry_run import list_cells
+from refadv_ablate.running.dry_run import combinations, list_cells
 from refadv_ablate.running.finish import finish
 from refadv_ablate.running.job import REPORTED, STOPPED, Job, set_up_wrongly, stop_rest
 from refadv_ablate.running.settings import Settings
 from refadv_ablate.running.sweep import VARIABLE, CellState, Sweep
 from refadv_ablate.seeding import digest
-from refadv_ablate.statistics.comparison import holm
+from refadv_ablate.statistics.labels import declared
 from refadv_ablate.storage.records import load
 
 
@@ -39,7 +39,8 @@ def run(words: Sequence[str], multirun: bool, command: str, dry: bool) -> int:
     try:
         _check_writable(settings.out)
     except UserError:
-        if (status := _from_finished(job)) is None:
+        jobs = [job] if job is not None else [Job.of(assets.compose(each)) for each in combinations(whole)]
+        if (status := _from_finished(jobs)) is None:
             raise
         return status
     if job is not None:
@@ -80,18 +81,19 @@ def _run(config: Any, job: Job | None, words: Sequence[str], command: str, sweep
     return max(finish(sweep, tracker, parent), 0 if whole else 1)
 
 
-def _from_finished(job: Job | None) -> int | None:
+def _from_finished(jobs: Sequence[Job]) -> int | None:
     """The table of a command whose cells are all finished, where nothing can be written; None for another."""
     from rich.console import Console
 
     from refadv_ablate.report.console import console
 
-    if job is None or any(cell.state() != "done" for cell in job.cells):
+    cells = [cell for job in jobs for cell in job.cells]
+    if any(cell.state() != "done" for cell in cells):
         return None
-    found = holm([load(cell.folder / "summary.json") for cell in job.cells])
+    found = declared([load(cell.folder / "summary.json") for cell in cells])
     out = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     out.print(console(found, []))
-    for cell in job.cells:
+    for cell in cells:
         out.print(f"results: {os.path.relpath(cell.folder)}", markup=False, soft_wrap=True)
     return 0
 

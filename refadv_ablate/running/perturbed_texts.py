@@ -7,7 +7,6 @@ a `.part` file that only grows; an interrupted one is continued, so that an LLM 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import IO
 
 from refadv_ablate.changes import Images
 from refadv_ablate.data.sample import whole
-from refadv_ablate.errors import FieldError, UserError
+from refadv_ablate.errors import FieldError, UserError, unwritten
 from refadv_ablate.running.ask import batched
 from refadv_ablate.running.sweep import slugify
 from refadv_ablate.seeding import digest, generator
@@ -28,6 +27,8 @@ from refadv_ablate.types import Data, Example, ImageRef, Json, NeedsData, Operat
 BATCH = 256
 """Examples perturbed at once; bounds memory, and what parsers and LLMs work on together."""
 FLUSH = 16
+LINES = ".lines"
+"""The suffix of the small file that says how many lines the file of texts was finished with."""
 
 
 def perturb_all(
@@ -109,16 +110,34 @@ def ensure_all(
 
 
 def _whole(path: Path) -> bool:
-    """Whether the file is there to its last line; one that isn't is taken for a part, and gone on with."""
+    """Whether the file is there to its last line; one that isn't is taken for a part, and gone on with.
+
+    How many lines it was finished with stands beside it: a file that was cut at the end of a line looks
+    whole by itself. Files of earlier versions have no such number.
+    """
     if not path.exists():
         return False
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 1))
-        if file.read() == b"\n":
-            return True
+    ended, lines = _lines_of(path)
+    if ended and lines >= _finished_with(path):
+        return True
     path.replace(path.with_suffix(".part"))
     return False
+
+
+def _lines_of(path: Path) -> tuple[bool, int]:
+    """Whether the last line has its end, and how many have."""
+    lines, last = 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            lines, last = lines + piece.count(b"\n"), piece[-1:]
+    return last == b"\n", lines
+
+
+def _finished_with(path: Path) -> int:
+    try:
+        return int(path.with_suffix(LINES).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 @dataclass
@@ -143,14 +162,22 @@ class _Part:
     def write(self, found: Iterable[Perturbed]) -> None:
         """Each text is in the file before an expensive next one is made."""
         for count, perturbed in enumerate(found, 1):
-            self.file.write((to_line(perturbed_to_json(perturbed)) + "\n").encode())
-            if count % FLUSH == 0:
+            self._put((to_line(perturbed_to_json(perturbed)) + "\n").encode(), count % FLUSH == 0)
+        self._put(b"", True)
+
+    def _put(self, line: bytes, flush: bool) -> None:
+        try:
+            self.file.write(line)
+            if flush:
                 self.file.flush()
-        self.file.flush()
+        except OSError as error:
+            raise UserError(unwritten(self.path.with_suffix(".part"), error)) from error
 
     def finish(self) -> None:
         """Gives the whole file its name."""
         self.file.close()
+        _, lines = _lines_of(self.path.with_suffix(".part"))
+        self.path.with_suffix(LINES).write_text(f"{lines}\n", encoding="ascii")
         self.path.with_suffix(".part").rename(self.path)
 
 
@@ -174,19 +201,21 @@ class Stream:
             found += 1
 
     def _next(self, example: Example, images: Images) -> Perturbed:
+        mend = "give another out=, or delete the file of these texts under out/texts"
+        if self.ahead is None:
+            raise UserError(
+                f"the texts of {self.label} end before the data does (there is none for {example.id!r}): "
+                f"their file was cut, or rows came since; {mend}"
+            )
         try:
-            if self.ahead is not None:
-                perturbed = perturbed_from_json(self.ahead, example, images)
-                self.ahead = next(self.lines, None)
-                return perturbed
-            reason = f"there is none for {example.id!r}"
+            perturbed = perturbed_from_json(self.ahead, example, images)
         except FieldError as error:
-            reason = str(error)
-        raise UserError(
-            f"the texts of {self.label} were made for other examples than the data has now ({reason}): "
-            "images or rows came or went since; give another out=, or delete the file of these texts under "
-            "out/texts"
-        )
+            raise UserError(
+                f"the texts of {self.label} were made for other examples than the data has now ({error}): "
+                f"images or rows came or went since; {mend}"
+            ) from error
+        self.ahead = next(self.lines, None)
+        return perturbed
 
 
 @dataclass

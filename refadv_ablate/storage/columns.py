@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from refadv_ablate.errors import UserError
+from refadv_ablate.errors import FULL, UserError
 
 Table = NDArray[np.void]
 """Rows with named fields."""
@@ -196,10 +196,12 @@ def _file() -> _File:
 
 
 def _full(error: OSError) -> str:
-    return (
-        f"can't write to the folder for temporary files {tempfile.gettempdir()}: {error.strerror or error}; "
-        "make room there, or set TMPDIR to a folder that has some"
-    )
+    folder = tempfile.gettempdir()
+    if error.errno in FULL:
+        return (
+            f"the disk is full: the folder for temporary files {folder}; make room, or set TMPDIR to another"
+        )
+    return f"can't write to the folder for temporary files {folder}: {error.strerror or error}; set TMPDIR"
 
 
 @dataclass

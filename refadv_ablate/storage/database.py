@@ -255,10 +255,15 @@ class Database:
 
     def _sentence(self, error: DBAPIError) -> str:
         cause = " ".join(str(error.orig).split())
-        if "disk is full" in cause or "disk I/O error" in cause or "No space left" in cause:
+        if "disk is full" in cause or "No space left" in cause:
             return (
-                f"the disk of the prediction store {shown(self.url)} is full or failing ({cause}); "
-                "make room and run again, everything stored before is kept"
+                f"the disk is full: the prediction store {shown(self.url)} can't be written; make room and "
+                "give the same command again, every answer stored before is kept"
+            )
+        if "disk I/O error" in cause:
+            return (
+                f"the disk of the prediction store {shown(self.url)} fails ({cause}), or is full; make room "
+                "or mend it and give the same command again, every answer stored before is kept"
             )
         if "locked" in cause:
             return f"the prediction store {shown(self.url)} has been locked by another process for too long"

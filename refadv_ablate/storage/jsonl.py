@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from refadv_ablate.errors import FieldError, UserError, shown
+from refadv_ablate.errors import FieldError, UserError, shown, unwritten
 from refadv_ablate.types import Json
 
 T = TypeVar("T")
@@ -97,9 +97,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(raw.fileno())
         part.replace(path)
     except OSError as error:
-        raise UserError(
-            f"can't write {path}: {error.strerror or error}; check disk space and rights"
-        ) from error
+        raise UserError(unwritten(path, error)) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -17,7 +17,9 @@ from urllib.parse import quote, urlencode
 
 from refadv_ablate.masking import censored, secrets
 from refadv_ablate.statistics.formatting import UNREAD, operator_name, p_value, points, with_interval
+from refadv_ablate.statistics.profile import findings, is_profile
 from refadv_ablate.storage.jsonl import read_json
+from refadv_ablate.tracking import views
 from refadv_ablate.tracking.interface import CellInfo
 from refadv_ablate.types import METRICS, Comparison, Delta, Json
 
@@ -101,6 +103,22 @@ def settings(c: Comparison) -> dict[str, str]:
     return dict(list(told.items())[:MOST_SETTINGS])
 
 
+OWN = ("model", "perturb", "data", "prompt", "seed", "limit", "size")
+"""Parameters that name a cell; settings tell apart what they don't."""
+
+
+def differing(params: Sequence[Mapping[str, str]]) -> list[str]:
+    """Parameters that tell runs apart: model and perturb always, settings only among runs of one name."""
+    groups: dict[tuple[str | None, ...], list[Mapping[str, str]]] = {}
+    for each in params:
+        groups.setdefault(tuple(each.get(name) for name in OWN), []).append(each)
+    found = ["model", "perturb", *(name for name in OWN if len({each.get(name) for each in params}) > 1)]
+    for group in groups.values():
+        names = dict.fromkeys(name for each in group for name in each)
+        found += [name for name in names if len({each.get(name) for each in group}) > 1]
+    return list(dict.fromkeys(found))
+
+
 def title(c: Comparison, comparisons: Sequence[Comparison]) -> str:
     """A cell's name once its sweep is known: perturbation and model first, then only what differs."""
     more = [getattr(c, key) for key in ("data", "prompt") if len({getattr(o, key) for o in comparisons}) > 1]
@@ -120,6 +138,7 @@ def metrics(c: Comparison) -> dict[str, float]:
         if name in c.deltas:
             of_delta = _of_delta(c.deltas[name], name == "acc50")
             found |= {f"{name}/{key}": value for key, value in of_delta.items()}
+    found |= _scores(c)
     found |= _counts(c)
     found |= {f"cost/{name}": _number(c.details.get(name)) for name in ("usd", "seconds")}
     return finite(found)
@@ -152,7 +171,20 @@ def _of_delta(delta: Delta, whole: bool) -> dict[str, float | None]:
         "right_to_wrong": delta.right_to_wrong,
         "wrong_to_right": delta.wrong_to_right,
     }
-    return short | more if whole else short
+    return short | more if whole else {"delta": delta.delta.value}
+
+
+def _scores(c: Comparison) -> dict[str, float | None]:
+    """The scores that stand for the cell in the profile, such as `understanding/youden`, with intervals."""
+    found: dict[str, float | None] = {}
+    for finding in findings([c]) if is_profile([c]) else []:
+        name, value = finding.headline.name, finding.headline.estimate
+        found |= {
+            f"understanding/{name}": value.value,
+            f"understanding/{name}_ci_low": value.low,
+            f"understanding/{name}_ci_high": value.high,
+        }
+    return found
 
 
 def _counts(c: Comparison) -> dict[str, float | None]:
@@ -172,16 +204,24 @@ def parent_metrics(comparisons: Sequence[Comparison], failures: int) -> dict[str
 def differences(folder: Path) -> dict[str, float]:
     """Differences of Δ between models or data sets, as the sweep's page left them; of few, so that the list
 
-    of metrics stays short enough to read.
+    of metrics stays short enough to read. Names say of what both sides share only what isn't always the same.
     """
     path = folder / "contrasts.json"
     rows = read_json(path).get("contrasts", []) if path.is_file() else []
-    rows = [row for row in rows if row["kind"] in ("model", "data") and row["quantity"] == "delta"]
+    kinds = [[r for r in rows if (r["kind"], r["quantity"]) == (k, "delta")] for k in ("model", "data")]
     found: dict[str, float | None] = {}
-    for row in rows if len(rows) <= MAX_DIFFERENCES else []:
-        name = f"{row['second']}-{row['first']}--{row['where'].replace(' · ', '-')}"
-        found[unused(metric("diff_acc50", name), found)] = row["difference"]
+    for own in kinds if sum(map(len, kinds)) <= MAX_DIFFERENCES else []:
+        for row, where in zip(own, _apart([row["where"] for row in own]), strict=True):
+            name = "--".join(filter(None, (f"{row['second']}-{row['first']}", where)))
+            found[unused(metric("diff_acc50", name), found)] = row["difference"]
     return finite(found)
+
+
+def _apart(places: Sequence[str]) -> list[str]:
+    """`shapes · direct · bow` as `bow` where all of them are on shapes and direct."""
+    parts = [place.split(" · ") for place in places]
+    shared = set(parts[0]).intersection(*parts[1:]) if parts else set()
+    return ["-".join(word for word in each if word not in shared) for each in parts]
 
 
 def labels(comparisons: Sequence[Comparison]) -> list[str]:
@@ -202,18 +242,15 @@ def unused(name: str, taken: Iterable[str]) -> str:
     return free
 
 
-def addresses(server: str, experiment: str, parent: str, cells: Sequence[str]) -> list[tuple[str, str]]:
-    """Where the pages of a sweep are on an MLflow server: (what they show, address)."""
-    only = urlencode(
-        {
-            "searchFilter": "tags.`refadv.kind` = 'cell'",
-            "orderByKey": "metrics.`acc50/delta`",
-            "orderByAsc": "true",
-        }
-    )
+def addresses(
+    server: str, experiment: str, parent: str, cells: Sequence[str], view: str | None = None
+) -> list[tuple[str, str]]:
+    """Where the pages of a sweep are on an MLflow server: (what they show, address).
+
+    view: the name of a saved view of the run list; without one the address says what it can by itself.
+    """
     here = f"{server}/#/experiments/{experiment}/runs"
     found = [
-        ("all cells, the largest loss first", f"{here}?{only}"),
         ("the newest sweep", f"{here}/{parent}"),
         ("its table", f"{here}/{parent}/artifacts/summary.html"),
     ]
@@ -221,7 +258,20 @@ def addresses(server: str, experiment: str, parent: str, cells: Sequence[str]) -
         runs, experiments = quote(json.dumps(list(cells))), quote(json.dumps([experiment]))
         compared = f"{server}/#/compare-runs?runs={runs}&experiments={experiments}"
         found.insert(0, ("its cells side by side", compared))
-    return found
+    if view is None:
+        only = {
+            "searchFilter": "tags.`refadv.kind` = 'cell'",
+            "orderByKey": "metrics.`acc50/delta`",
+            "orderByAsc": "true",
+        }
+        return [*found, ("all cells, the largest loss first", f"{here}?{urlencode(only)}")]
+    return [
+        ("its cells with Δ, interval and n", views.address(server, experiment, view)),
+        ("their charts", views.address(server, experiment, view, "CHART")),
+        ("their answers, example by example", views.address(server, experiment, view, "ARTIFACT")),
+        *found,
+        ("all cells, the largest loss first", views.address(server, experiment, views.ALL)),
+    ]
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────

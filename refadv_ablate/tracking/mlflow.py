@@ -26,8 +26,8 @@ from typing import Any
 from refadv_ablate.errors import UserError
 from refadv_ablate.seeding import canonical, digest
 from refadv_ablate.storage.jsonl import read_json, write_json
+from refadv_ablate.tracking import inputs, sqlite_file, uploads, views
 from refadv_ablate.tracking import metrics as logged
-from refadv_ablate.tracking import sqlite_file, uploads
 from refadv_ablate.tracking.interface import CellInfo, NoTracker, Tracker
 from refadv_ablate.tracking.uri import database_file, tracking_uri
 from refadv_ablate.types import Comparison
@@ -105,6 +105,10 @@ class MlflowTracker:
     launch_dir: Path = field(default_factory=Path.cwd)
     _made: set[str] = field(default_factory=set, init=False, repr=False)
     """Runs that this process created."""
+    _cells: dict[str, CellInfo] = field(default_factory=dict, init=False, repr=False)
+    """What the runs of cells were opened with."""
+    _without_models: bool = field(default=False, init=False, repr=False)
+    """Whether the server has refused a logged model: those before MLflow 3 know none."""
 
     @cached_property
     def resolved(self) -> str:
@@ -142,11 +146,13 @@ class MlflowTracker:
         except UserError:
             raise
         except Exception as error:
-            cause = _cause(error)
-            raise UserError(
-                f"MLflow at {self._shown()} can't be used ({cause}); "
-                "start or mend it, or log nothing with tracking=none"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> UserError:
+        return UserError(
+            f"MLflow at {self._shown()} can't be used ({_cause(error)}); "
+            "start or mend it, or log nothing with tracking=none"
+        )
 
     @contextmanager
     def _creation(self, path: Path | None) -> Iterator[None]:
@@ -190,6 +196,14 @@ class MlflowTracker:
 
     def open_sweep(self, name: str, tags: Mapping[str, str]) -> str:
         """See Tracker."""
+        try:
+            return self._open_sweep(name, tags)
+        except UserError:
+            raise
+        except Exception as error:
+            raise self._unusable(error) from error
+
+    def _open_sweep(self, name: str, tags: Mapping[str, str]) -> str:
         own = {f"refadv.{key}": logged.censored(str(value))[:5000] for key, value in tags.items()}
         own["refadv.origin"] = f"{getpass.getuser()}:{Path(self.launch_dir).resolve()}"
         if swept := logged.swept(name.split()):
@@ -205,7 +219,9 @@ class MlflowTracker:
 
     def open_cell(self, parent: str, cell: CellInfo) -> str:
         """See Tracker."""
-        return self._guarded("begin the run of a cell", lambda: self._open_cell(parent, cell)) or ""
+        run_id = self._guarded("begin the run of a cell", lambda: self._open_cell(parent, cell)) or ""
+        self._cells[run_id] = cell
+        return str(run_id)
 
     def _open_cell(self, parent: str, cell: CellInfo) -> str:
         if not parent:
@@ -228,7 +244,6 @@ class MlflowTracker:
             params=[Param(key, value) for key, value in values.items()],
             tags=[RunTag(key, values[key]) for key in ("model", "data", "prompt", "perturb")],
         )
-        self._log_data(run_id, cell)
         return run_id
 
     def _create(self, title: str, tags: Mapping[str, str]) -> str:
@@ -270,20 +285,50 @@ class MlflowTracker:
             if not token:
                 return runs
 
-    def _log_data(self, run_id: str, cell: CellInfo) -> None:
-        """The data as a dataset input: its fingerprint is the source, so nothing is read or copied."""
+    def _inputs(self, run_id: str, cell: CellInfo, comparison: Comparison) -> dict[str, str]:
+        """Logs the data and the model of a cell where its run lacks them; gives what metrics name them by."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        source = json.dumps({"tags": dict(cell.data_fingerprint)}, default=str, ensure_ascii=False)
-        data = Dataset(
-            name=logged.safe(cell.data),
-            digest=digest(json.loads(source))[:8],
-            source_type="code",
-            source=logged.censored(source) if len(source) < 60_000 else json.dumps({"tags": {}}),
-            profile=canonical({"limit": cell.limit}),
+        tags = [InputTag(inputs.CONTEXT, "evaluation")]
+        data = DatasetInput(dataset=Dataset(**inputs.dataset(cell, comparison)), tags=tags)
+        model = None if self._without_models else self._guarded_model(comparison)
+        self._rest_on(run_id, [data], [model] if model else [])
+        names = {"dataset_name": data.dataset.name, "dataset_digest": data.dataset.digest}
+        return {"model_id": model.model_id, **names} if model else {}
+
+    def _guarded_model(self, comparison: Comparison) -> Any:
+        """The logged model; None, said once, from a server that keeps none."""
+        told = "log models, which servers before MLflow 3 don't keep"
+        model = self._guarded(told, lambda: self._logged_model(comparison))
+        self._without_models = model is None
+        return model
+
+    def _rest_on(self, run_id: str, data: Sequence[Any], models: Sequence[Any]) -> None:
+        """Logs the inputs that a run lacks, each once."""
+        known = self.client.get_run(run_id).inputs
+        there = {(each.dataset.name, each.dataset.digest) for each in known.dataset_inputs}
+        new = {(each.dataset.name, each.dataset.digest): each for each in data}
+        has = {each.model_id for each in known.model_inputs or ()}
+        self.client.log_inputs(
+            run_id,
+            datasets=[each for name, each in new.items() if name not in there],
+            models=list({each.model_id: each for each in models if each.model_id not in has}.values()),
         )
-        tags = [InputTag("mlflow.data.context", "evaluation")]
-        self.client.log_inputs(run_id, [DatasetInput(dataset=data, tags=tags)])
+
+    def _logged_model(self, comparison: Comparison) -> Any:
+        """The logged model of a comparison as an input: the one that is there, or a new one."""
+        from mlflow.entities import LoggedModelInput
+
+        name, mark, told = inputs.model(comparison)
+        here, tag = [self.experiment_id], f"tags.`{inputs.MODEL}` = '{mark}'"
+        if there := self.client.search_logged_models(here, tag, max_results=1):
+            return LoggedModelInput(there[0].model_id)
+        kind, tags = "referring expression comprehension", {inputs.MODEL: mark}
+        made = self.client.create_logged_model(
+            self.experiment_id, name=name, tags=tags, params=told, model_type=kind
+        )
+        self.client.finalize_logged_model(made.model_id, "READY")
+        return LoggedModelInput(made.model_id)
 
     def finish_cell(self, run_id: str, comparison: Comparison, folder: Path) -> None:
         """See Tracker."""
@@ -293,7 +338,11 @@ class MlflowTracker:
     def _finish_cell(self, run_id: str, comparison: Comparison, folder: Path) -> None:
         status = folder / "status.json"
         state = read_json(status)["state"] if status.exists() else "done"
-        self._metrics(run_id, logged.metrics(comparison))
+        about: dict[str, str] = {}
+        if run_id in self._cells:
+            told = partial(self._inputs, run_id, self._cells[run_id], comparison)
+            about = self._guarded("log the data and the model of a cell", told) or {}
+        self._metrics(run_id, logged.metrics(comparison), about)
         self._params(run_id, logged.settings(comparison))
         sent = self._send_cell(run_id, folder)
         self._tag(
@@ -370,7 +419,8 @@ class MlflowTracker:
         failures: Sequence[tuple[str, str]],
     ) -> None:
         self._metrics(parent, logged.parent_metrics(comparisons, len(failures)) | logged.differences(folder))
-        children = {child.data.tags.get("refadv.hash"): child.info for child in self._children(parent)}
+        runs = self._children(parent)
+        children = {child.data.tags.get("refadv.hash"): child.info for child in runs}
         for comparison in comparisons:  # Holm's p, and what tells the cells apart, are known only now
             child = children.get(str(comparison.details.get("hash")))
             if child is not None:
@@ -378,6 +428,8 @@ class MlflowTracker:
         for child in children.values():
             if child.status == "RUNNING":
                 self._stop(child.run_id, "KILLED", "its process ended without a word")
+        self._guarded("log the data of the sweep", lambda: self._sweep_inputs(parent, runs))
+        self._guarded("save the view of the sweep", lambda: self._save_views(parent, runs))
         table = logged.markdown(comparisons, failures)
         with tempfile.TemporaryDirectory() as scratch:
             (Path(scratch) / "summary.md").write_text(logged.censored(table), encoding="utf-8")
@@ -393,6 +445,21 @@ class MlflowTracker:
             parent, {"mlflow.note.content": note, "refadv.cells": str(len(comparisons) + len(failures))}
         )
         self._end(parent, "FAILED" if failures and not comparisons else "FINISHED")
+
+    def _sweep_inputs(self, parent: str, runs: Sequence[Any]) -> None:
+        """The data and models of the cells, at the sweep too."""
+        found = [self.client.get_run(run.info.run_id).inputs for run in runs]  # a search leaves models out
+        data = [each for one in found for each in one.dataset_inputs]
+        self._rest_on(parent, data, [each for one in found for each in one.model_inputs or ()])
+
+    def _save_views(self, parent: str, runs: Sequence[Any]) -> None:
+        """Columns and charts that addresses open the run list with: of this sweep, and of all cells."""
+        told_apart = logged.differing([run.data.params for run in runs])
+        for name, text in (
+            (views.of_sweep(parent), views.view(parent, told_apart)),
+            (views.ALL, views.view(None, ("model", "data", "prompt", "perturb"))),
+        ):
+            self.client.set_experiment_tag(self.experiment_id, views.TAG + name, text)
 
     def _settle(self, run_id: str, comparison: Comparison, comparisons: Sequence[Comparison]) -> None:
         """A cell's name, note and adjusted p, now that all cells of the sweep are known."""
@@ -422,7 +489,9 @@ class MlflowTracker:
             return []
         parent = str(sweep.info.run_id)
         cells = [str(run.info.run_id) for run in self._children(parent)]
-        return logged.addresses(address, self.experiment_id, parent, cells)
+        saved = self.client.get_experiment(self.experiment_id).tags
+        view = next((n for n in (views.of_sweep(parent), views.ALL) if views.TAG + n in saved), None)
+        return logged.addresses(address, self.experiment_id, parent, cells, view)
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────
 
@@ -435,13 +504,22 @@ class MlflowTracker:
             log.warning("MLflow: can't %s (%s); results are kept in the result folder", what, cause)
             return None
 
-    def _metrics(self, run_id: str, values: Mapping[str, float]) -> None:
-        """Sends what changed: a run that is logged again keeps one point a metric."""
+    def _metrics(
+        self, run_id: str, values: Mapping[str, float], about: Mapping[str, str] | None = None
+    ) -> None:
+        """Sends what changed: a run that is logged again keeps one point a metric.
+
+        about: model and data that the accuracy on original texts is of, which no perturbation enters.
+        """
         from mlflow.entities import Metric
 
         known = self.client.get_run(run_id).data.metrics
         now = int(time.time() * 1000)
-        new = [Metric(key, value, now, 0) for key, value in values.items() if known.get(key) != value]
+        new = [
+            Metric(key, value, now, 0, **(about or {} if key == inputs.OF_BOTH else {}))
+            for key, value in values.items()
+            if known.get(key) != value
+        ]
         for start in range(0, len(new), 500):
             self.client.log_batch(run_id, metrics=new[start : start + 500])
 
@@ -499,4 +577,4 @@ def _note(comparison: Comparison) -> str:
 def _cause(error: Exception) -> str:
     """One line without the SQL that a database error carries."""
     text = " ".join(str(error).split()).partition("[SQL")[0].strip()
-    return "its disk is full" if "disk is full" in text else logged.censored(text)[:300]
+    return "the disk is full" if "disk is full" in text else logged.censored(text)[:300]

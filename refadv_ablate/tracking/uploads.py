@@ -6,18 +6,32 @@ import gzip
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from refadv_ablate.storage.jsonl import read_jsonl
 from refadv_ablate.tracking import metrics
-from refadv_ablate.types import Json
+from refadv_ablate.types import ORIGINAL, Json
 
 TABLE_ROWS = 500
-"""Predictions shown as a table in the UI; all of them are in the file beside it."""
-COLUMNS = ("example_id", "condition", "expression", "outcome", "iou", "predicted", "target", "text", "draw")
+"""Perturbed answers shown as a table in the UI; all of them are in the file beside it."""
+COLUMNS = (
+    "example_id",
+    "answer",  # the page that compares runs opens on the second column
+    "original_expression",
+    "expression",
+    "iou_original",
+    "iou_perturbed",
+    "text_original",
+    "text_perturbed",
+    "box_original",
+    "box_perturbed",
+    "target",
+)
+HIT = 0.5
+"""IoU from which an answer counts as right here: Acc@0.5."""
 UNSENT = ("status.json",)
 LARGE = (".jsonl",)
 
@@ -44,9 +58,45 @@ def packed(path: Path, above_bytes: float) -> Iterator[Path]:
 
 
 def prediction_table(path: Path) -> Json:
-    """The first predictions as columns and data, which MLflow's UI shows as a table."""
-    data = [[row.get(name) for name in COLUMNS] for row in islice(read_jsonl(path), TABLE_ROWS)]
+    """The first perturbed answers, each beside the original one, as columns and data for MLflow's tables."""
+    data = list(islice(_rows(path), TABLE_ROWS))
     return json.loads(metrics.censored(json.dumps({"columns": COLUMNS, "data": data})))
+
+
+def _rows(path: Path) -> Iterator[list[Json]]:
+    """Records of one example follow each other; an original without a perturbed one stands alone."""
+    for name, group in groupby(read_jsonl(path), key=lambda row: row.get("example_id")):
+        rows = list(group)
+        originals = [row for row in rows if row.get("condition") == ORIGINAL]
+        first = originals[0] if originals else {}
+        others = [row for row in rows if row.get("condition") != ORIGINAL] or [{}]
+        for row in others:
+            also = [f"#{row['draw']}"] if row.get("draw") else []
+            also += [str(row["part"])] if row.get("part") else []
+            yield [" ".join([str(name), *also]), _answer(first, row), *_pairs(first, row)]
+
+
+def _answer(before: Mapping[str, Json], after: Mapping[str, Json]) -> str:
+    """`right → wrong (IoU 0.93 → 0.08): ball red a`."""
+    told = [_verdict(row) for row in (before, after) if row]
+    ious = ["–" if row.get("iou") is None else f"{row['iou']:.2f}" for row in (before, after) if row]
+    text = after.get("expression") or before.get("expression") or ""
+    return f"{' → '.join(told)} (IoU {' → '.join(ious)}): {text}"
+
+
+def _verdict(row: Mapping[str, Json]) -> str:
+    outcome = str(row.get("outcome"))
+    if outcome != "box":
+        return outcome
+    return "right" if (row.get("iou") or 0.0) >= HIT else "wrong"
+
+
+def _pairs(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[Json]:
+    yield before.get("expression") or after.get("original_expression")
+    yield after.get("expression")
+    for key in ("iou", "text", "predicted"):
+        yield from (before.get(key), after.get(key))
+    yield (before or after).get("target")
 
 
 def _skipped(inner: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -463,6 +464,41 @@ def test_several_forms_in_one_folder_need_a_word(scenes: Scenes) -> None:
     with pytest.raises(UserError, match=r"several forms.*data\.form="):
         list(load("refcoco", path=folder, image_root=scenes.images))
     assert len(list(load("refcoco", path=folder, image_root=scenes.images, form="qwen"))) == 4
+
+
+def test_a_named_file_is_read_in_the_form_whose_files_are_called_so(scenes: Scenes, tmp_path: Path) -> None:
+    row = {
+        "image": "a.jpg",
+        "normal_caption": "a",
+        "solution": [4, 6, 24, 36],
+        "row_idx": 1,
+    }
+    shutil.copyfile(next(scenes.images.glob("*.jpg")), tmp_path / "a.jpg")
+    path = tmp_path / "samples.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (tmp_path / "x_predictions.tsv").write_text("row_idx\n1\n", encoding="utf-8")
+    assert [example.expression for example in load("ref_adv_s", path=path)] == ["a"]
+    other = path.rename(tmp_path / "rows.json")
+    other.write_text(json.dumps([row]), encoding="utf-8")
+    assert [example.expression for example in load("ref_adv_s", path=other)] == ["a"]
+
+
+def test_several_forms_are_named_as_words_of_a_command(scenes: Scenes) -> None:
+    folder = scenes.unc()
+    scenes.qwen().joinpath("refcoco_val.jsonl").rename(folder / "refcoco_val.jsonl")
+    with pytest.raises(UserError, match=r"say data\.form=unc or data\.form=qwen$"):
+        list(load("refcoco", path=folder, image_root=scenes.images))
+
+
+def test_columns_of_ones_own_file_are_named_as_the_command_wants_them(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"img": "a.png", "caption": "a", "bbox": [1, 2, 3, 4]}\n', encoding="utf-8")
+    words = r"data\.forms\.image=img data\.forms\.expression=caption data\.forms\.box=bbox"
+    with pytest.raises(UserError, match=words):
+        list(load("jsonl", path=path))
+    path.write_text('{"image": "a.png", "expression": "a", "zzz": [1, 2, 3, 4]}\n', encoding="utf-8")
+    with pytest.raises(UserError, match=r"data\.forms\.expression=expression data\.forms\.box=…"):
+        list(load("jsonl", path=path))
 
 
 def test_unknown_form_split_and_exclusion_name_the_nearest(scenes: Scenes) -> None:

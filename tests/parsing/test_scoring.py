@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.parsing import scoring
+from refadv_ablate.parsing.position import positions
 from refadv_ablate.parsing.scoring import Arm
 from refadv_ablate.types import Record
 
@@ -182,3 +183,29 @@ def test_the_order_of_records_changes_no_column_once_sorted():
     shuffled = random.Random(1).sample(records, len(records))
     one, two = Arm(records).columns(), Arm(shuffled).columns()
     assert (one.iou[np.argsort(one.example)] == two.iou[np.argsort(two.example)]).all()
+
+
+@pytest.mark.parametrize(
+    ("box", "labels"),
+    [
+        (
+            Box(0, 0, 20, 20),
+            {"position": "off centre", "position_x": "left third", "position_y": "top third"},
+        ),
+        (
+            Box(40, 40, 60, 60),
+            {"position": "centre", "position_x": "middle third", "position_y": "middle third"},
+        ),
+        (
+            Box(90, 40, 101, 60),
+            {"position": "off centre", "position_x": "right third", "position_y": "middle third"},
+        ),
+        (
+            Box(40, 99, 60, 102),
+            {"position": "off centre", "position_x": "middle third", "position_y": "bottom third"},
+        ),
+    ],
+)
+def test_where_the_referent_lies_is_told_by_thirds_of_the_image(box, labels):
+    assert dict(positions(box, (100, 100))) == labels
+    assert dict(positions(box, (0, 0))) == {}

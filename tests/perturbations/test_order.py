@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 
 from perturbations import BagOfWords
 from perturbations.order import words
+from perturbations.word_kinds import displaced
 from refadv_ablate.errors import UserError
 from refadv_ablate.seeding import generator
 from tests.scripted import example
@@ -99,3 +100,27 @@ def test_the_trace_says_where_each_word_came_from() -> None:
 def test_no_shuffles_is_a_mistake(n: int) -> None:
     with pytest.raises(UserError, match="n_shuffles"):
         BagOfWords(n_shuffles=n)
+
+
+@pytest.mark.parametrize(
+    ("old", "order", "kinds"),
+    [
+        ("the red cup not on the left", [0, 1, 2, 3, 4, 5, 6], []),
+        # red stands between cup and left: still beside cup
+        ("the red cup not on the left", [2, 1, 6, 4, 0, 3, 5], ["location", "negation", "relation"]),
+        ("third cat", [1, 0], []),  # two words have no other neighbours
+        ("third black cat behind", [2, 0, 3, 1], ["attribute", "ordinal", "relation"]),
+        ("cat isn't here", [1, 0, 2], []),
+        ("a b isn't c d", [2, 0, 3, 1, 4], ["negation"]),
+    ],
+)
+def test_words_that_lost_both_neighbours_are_displaced(old, order, kinds):
+    assert displaced(old.split(), order) == kinds
+
+
+def test_the_trace_of_a_shuffle_names_the_kinds_that_it_displaced():
+    p = BagOfWords().perturb(
+        example(0).saying("the third red cup behind the plate on the left"), generator(3, "e0", "bow", 0)
+    )
+    assert p.trace["displaced"] == displaced(words(p.original.expression), p.trace["order"])
+    assert p.trace["displaced"]

@@ -271,15 +271,29 @@ def test_html_escapes_every_text(nasty):
     assert "&lt;script&gt;" in text
 
 
-def test_csv_reads_back_at_full_precision_and_runs_no_formula(nasty):
+def test_csv_reads_back_and_runs_no_formula(nasty):
     rows = list(csv.DictReader(io.StringIO(formats.as_csv(nasty))))
     assert [row["model"].lstrip("'") for row in rows] == NAMES
     assert rows[5]["model"] == "'=HYPERLINK(1)"
     assert [float(row["original"]) for row in rows] == [0.5 + i / 50 for i in range(len(NAMES))]
-    assert float(rows[0]["delta_low"]) == nasty.lines[0].values["delta"].estimate.low
+    assert float(rows[0]["delta_low"]) == round(nasty.lines[0].values["delta"].estimate.low, 3)
     (first, *_) = csv.DictReader(io.StringIO(formats.as_csv(ranked())))
     assert (first["x_published"], first["x_within"]) == ("0.5", "true")
-    assert float(first["x_difference"]) == pytest.approx(0.02412)
+    assert float(first["x_difference"]) == 0.024
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(0.2, 0.123), (0.012, 0.123), (0.0046, 0.1235), (1e-9, 0.123457), (None, 0.123), (0.0, 0.123)],
+)
+def test_csv_rounds_to_what_the_interval_leaves_and_json_keeps_every_digit(width, shown):
+    value = 0.123456789
+    bounds = (None, None) if width is None else (value, value + width)
+    line = Line(("m",), {"x": Number(Estimate(value, *bounds, 10, 5, ""))})
+    table = Table("t", "T", ("Model",), (Column("x", "X"),), (line,))
+    (row,) = csv.DictReader(io.StringIO(formats.as_csv(table)))
+    assert float(row["x"]) == shown
+    assert json.loads(formats.as_json(table))["lines"][0]["values"]["x"]["value"] == value
 
 
 def test_json_is_standard_and_repeats_labels_for_machines(sweep):

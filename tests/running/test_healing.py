@@ -40,6 +40,27 @@ def test_a_file_that_was_cut_short_is_made_again(cell: Path, name: str, keep: in
     assert json.loads((cell / "status.json").read_text())["state"] == "done"
 
 
+@pytest.mark.parametrize("lines", [1, 3])
+def test_texts_that_were_cut_at_the_end_of_a_line_are_made_whole(cell: Path, lines: int) -> None:
+    (texts,) = cell.parents[1].glob("texts/*.jsonl")
+    whole = texts.read_bytes()
+    texts.write_bytes(b"".join(whole.splitlines(keepends=True)[:lines]))
+    (cell / "status.json").unlink()
+    assert run() == 0
+    assert texts.read_bytes() == whole
+
+
+def test_texts_that_were_cut_and_do_not_say_how_long_they_were_are_refused(
+    cell: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (texts,) = cell.parents[1].glob("texts/*.jsonl")
+    texts.write_bytes(texts.read_bytes().splitlines(keepends=True)[0])
+    texts.with_suffix(".lines").unlink()  # as version 0.1 left them
+    (cell / "status.json").unlink()
+    assert run() == 2
+    assert "the texts of bow end before the data does" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("keep", [0, 300])
 def test_texts_that_were_cut_short_are_made_whole(cell: Path, keep: int) -> None:
     (texts,) = cell.parents[1].glob("texts/*.jsonl")
@@ -64,6 +85,26 @@ def test_a_finished_command_answers_from_a_folder_that_cannot_be_written(
     assert {path: path.read_bytes() for path in cell.parents[2].rglob("*") if path.is_file()} == before
     (cell / "status.json").unlink()
     assert run() == 2
+    assert "can't be written to" in capsys.readouterr().err
+
+
+def test_a_finished_sweep_answers_from_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(out: Path) -> None:
+        raise UserError(f"out={out} can't be written to")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REFADV_SWEEP", "")
+    for model in ("listener", "listener_deaf"):
+        assert main([*WORDS, f"model={model}", "tracking=none", "progress=off"]) == 0
+    monkeypatch.setattr(launch, "_check_writable", refuse)
+    sweep = ["-m", *WORDS, "model=listener,listener_deaf", "tracking=none", "progress=off"]
+    capsys.readouterr()
+    assert main(sweep) == 0
+    said = capsys.readouterr().out
+    assert "listener-deaf on shapes" in said and "Holm-adjusted over 2 cells" in said
+    assert main([*sweep, "seed=0,1"]) == 2
     assert "can't be written to" in capsys.readouterr().err
 
 

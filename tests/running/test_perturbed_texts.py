@@ -1,8 +1,11 @@
 """Perturbed texts: made once, the same in any order, continued after an interruption."""
 
+import errno
+
 import pytest
 
 from perturbations import BagOfWords, Identity
+from refadv_ablate.errors import UserError
 from refadv_ablate.running import perturbed_texts
 from refadv_ablate.storage.jsonl import read_jsonl
 from tests.scripted import Few
@@ -75,3 +78,36 @@ def test_the_name_of_the_file_tells_data_operator_seed_and_limit_apart(tmp_path)
 
     others = [path("e"), path(label="x"), path(operator=BagOfWords(2)), path(seed=1), path(limit=3)]
     assert len({path(), *others}) == 6
+
+
+def test_a_full_disk_is_one_sentence_and_the_texts_are_gone_on_with(tmp_path, monkeypatch):
+    data = Few(100)
+    whole = perturbed_texts.ensure(tmp_path / "w.jsonl", lambda: data, "bow", BagOfWords(), 0).read_bytes()
+    written = []
+
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def write(self, line):
+            written.append(line)
+            if len(written) == 50:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return self.file.write(line)
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+    opened = perturbed_texts._Part.opened.__func__
+
+    def limited(cls, *arguments):
+        part = opened(cls, *arguments)
+        part.file = Full(part.file)
+        return part
+
+    path = tmp_path / "t.jsonl"
+    monkeypatch.setattr(perturbed_texts._Part, "opened", classmethod(limited))
+    with pytest.raises(UserError, match=r"the disk is full: .*t\.part can't be written; make room"):
+        perturbed_texts.ensure(path, lambda: data, "bow", BagOfWords(), 0)
+    assert not path.exists() and path.with_suffix(".part").stat().st_size > 0
+    assert perturbed_texts.ensure(path, lambda: data, "bow", BagOfWords(), 0).read_bytes() == whole

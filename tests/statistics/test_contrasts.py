@@ -361,5 +361,21 @@ def test_a_sweeps_page_shows_the_differences_between_its_models(tmp_path):
     assert "Differences between data sets" in text
     assert (tmp_path / "figures" / "contrasts_model.svg").is_file()
     logged = metrics.differences(tmp_path)
-    assert logged["diff_acc50/deaf-listener--one-direct-bow"] == 0.5
+    assert logged["diff_acc50/deaf-listener--bow"] == 0.5
     assert len(logged) == 3 and metrics.differences(tmp_path / "nowhere") == {}
+
+
+def test_a_family_can_be_narrowed_and_the_rest_stands_beside_it_raw():
+    found = study(cells(), metrics=("acc50",), n_boot=0)
+    every = contrasting.between(found, "model")
+    one = contrasting.between(found, "model", declared=["bow"])
+    counted = [each for each in one.contrasts if "bow" in contrasting.names_of(each)]
+    assert 0 < len(counted) < len(one.contrasts) == len(every.contrasts)
+    assert [each.p_holm for each in counted] == inference.holm([each.p for each in counted])
+    assert all(each.p_holm is None for each in one.contrasts if each not in counted)
+    assert [each.difference for each in one.contrasts] == [each.difference for each in every.contrasts]
+    table = contrast_table(one)
+    assert "contrasts that were declared (bow), the others raw" in table.notes[0]
+    assert any(line.values["p_holm"].text.endswith(" raw") for line in table.lines)
+    with pytest.raises(UserError, match=r"family=bwo: no contrast has this name; did you mean 'bow'"):
+        contrasting.between(found, "model", declared=["bwo"])

@@ -39,3 +39,17 @@ def test_draws_that_lost_other_kinds_count_where_they_belong_and_few_images_have
     found = {kind.name: kind for kind in by_kind(Arm(before), Arm(after))}
     assert (found["a"].delta.value, found["b"].delta.value, found["a"].p) == (-1, 0, None)
     assert by_kind(Arm(before), Arm(before)) == []
+
+
+def test_a_text_counts_for_each_kind_of_word_that_was_displaced():
+    kinds = [["attribute"], ["attribute", "relation"], [], ["relation"]] * 10
+    before = [record(k, True) for k in range(40)]
+    after = [
+        record(k, "relation" not in each, trace={"order": [1, 0], "displaced": each})
+        for k, each in enumerate(kinds)
+    ]
+    found = {kind.name: kind for kind in by_kind(Arm(before), Arm(after))}
+    assert set(found) == {"attribute, displaced", "relation, displaced"}
+    assert (found["attribute, displaced"].delta.value, found["attribute, displaced"].delta.n) == (-0.5, 20)
+    assert (found["relation, displaced"].delta.value, found["relation, displaced"].delta.n) == (-1, 20)
+    assert all(kind.p_holm is not None for kind in found.values())

@@ -20,6 +20,7 @@ import pytest
 
 from refadv_ablate.commands import ui
 from refadv_ablate.errors import UserError
+from refadv_ablate.tracking import views
 from refadv_ablate.tracking.mlflow import LAUNCH, MlflowTracker
 from tests.tracking.test_tracking import cell_folder, comparison, info
 
@@ -188,6 +189,28 @@ def test_predictions_open_as_a_table_and_texts_are_no_markup(served: Served, pag
     assert "ball <b>red</b> a" in page.inner_text("body")
     assert page.locator("b", has_text="red").count() == 0
     keep(page, "mlflow-predictions")
+
+
+@pytest.mark.browser
+def test_a_saved_view_opens_with_columns_charts_and_tables(served: Served, page: Any) -> None:
+    name = views.of_sweep(served.parent)
+    page.goto(views.address(served.address, "1", name))
+    page.get_by_text("6 matching runs").wait_for()
+    heads = page.locator(".ag-header-cell-text, [role=columnheader]")
+    page.locator("[role=columnheader]", has_text="acc50/delta_ci_low").first.wait_for()
+    told = " ".join(heads.all_text_contents())
+    assert told.index("perturb") < told.index("acc50/delta") < told.index("n/paired")
+    keep(page, "mlflow-view")
+    page.goto("about:blank")  # another fragment alone loads nothing anew
+    page.goto(views.address(served.address, "1", name, "CHART"))
+    page.get_by_text("Original against perturbed").first.wait_for()
+    page.get_by_text("Parallel Coordinates").wait_for()
+    keep(page, "mlflow-view-charts")
+    page.goto("about:blank")  # another fragment alone loads nothing anew
+    page.goto(views.address(served.address, "1", name, "ARTIFACT"))
+    page.get_by_text("Compare:").first.wait_for()
+    page.get_by_text("ex3").first.wait_for()
+    keep(page, "mlflow-view-tables")
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────

@@ -27,12 +27,12 @@ from refadv_ablate.boxes import Box
 from refadv_ablate.errors import UserError
 from refadv_ablate.storage import records
 from refadv_ablate.storage.jsonl import write_json
-from refadv_ablate.tracking import metrics, mlflow, sqlite_file
+from refadv_ablate.tracking import metrics, mlflow, sqlite_file, views
 from refadv_ablate.tracking.interface import CellInfo, NoTracker
 from refadv_ablate.tracking.log_again import log_folder
 from refadv_ablate.tracking.mlflow import LAUNCH, MlflowTracker
 from refadv_ablate.tracking.uri import database_file, tracking_uri
-from refadv_ablate.types import METRICS, Comparison, Delta, Estimate, Record
+from refadv_ablate.types import METRICS, Comparison, Delta, Estimate, Record, Score
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -236,6 +236,13 @@ def test_a_nested_sweep_reads_back(
     ]
     (data,) = run.inputs.dataset_inputs
     assert data.dataset.name == "refcoco_plus_val"
+    assert json.loads(data.dataset.profile) == {"examples": 101, "images": 60, "paired": 100}
+    assert [each.dataset.digest for each in top.inputs.dataset_inputs] == [data.dataset.digest]
+    models = {each.model_id for each in top.inputs.model_inputs}
+    assert len(models) == 2, "one for each model, however many cells it has"
+    assert {each.model_id for each in run.inputs.model_inputs} < models
+    model = client.get_logged_model(run.inputs.model_inputs[0].model_id)
+    assert (model.name, model.params["model"], str(model.status)) == ("qwen3vl-8b", "qwen3vl-8b", "READY")
     assert json.loads(data.dataset.source) == {"tags": {"files": {"a.json": "ab12"}}}
     assert [(tag.key, tag.value) for tag in data.tags] == [("mlflow.data.context", "evaluation")]
     assert "run " + parent in " ".join(tracker.where(parent))
@@ -322,8 +329,13 @@ def test_large_tables_are_compressed(here: Path) -> None:
     shown = json.loads(
         Path(tracker.client.download_artifacts(run_id, "predictions_table.json", str(here))).read_text()
     )
-    assert len(shown["data"]) == 200
-    assert shown["columns"][:2] == ["example_id", "condition"]
+    assert len(shown["data"]) == 100, "a row for each perturbed answer, the original one beside it"
+    rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
+    assert shown["columns"][:2] == ["example_id", "answer"]
+    first, second = list(records.read_records(copy))[:2]
+    assert (rows[0]["iou_original"], rows[0]["iou_perturbed"]) == (first.iou, second.iou)
+    was, now = ("right" if each.iou >= 0.5 else "wrong" for each in (first, second))
+    assert rows[0]["answer"] == f"{was} → {now} (IoU {first.iou:.2f} → {second.iou:.2f}): {second.expression}"
 
 
 def test_a_sweep_is_logged_later_from_its_folder(here: Path) -> None:
@@ -376,6 +388,38 @@ def test_what_cannot_be_sent_is_a_warning(
     tracker.finish_cell(run_id, c, folder)
     tracker.close_sweep(parent, [c], folder)
     assert "results are kept in the result folder" in caplog.text
+
+
+def test_a_server_that_keeps_no_models_still_gets_the_data_and_says_so_once(
+    tracker: MlflowTracker, here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def absent(*_: Any, **__: Any) -> None:
+        raise RuntimeError("API request to endpoint /api/2.0/mlflow/logged-models/search failed: 404")
+
+    monkeypatch.setattr(tracker.client._client, "search_logged_models", absent)
+    parent = tracker.open_sweep("x", {})
+    cells = [comparison(model, "bow") for model in ("a", "b")]
+    for c in cells:
+        tracker.finish_cell(tracker.open_cell(parent, info(c)), c, here / "none")
+    tracker.close_sweep(parent, cells, here / "none")
+    runs = tracker.client.search_runs([tracker.experiment_id])
+    assert len(runs) == 3
+    for run in runs:
+        (data,) = tracker.client.get_run(run.info.run_id).inputs.dataset_inputs
+        assert data.dataset.name == "refcoco_plus_val"
+    assert caplog.text.count("servers before MLflow 3") == 1
+    assert runs[0].info.status == "FINISHED" and runs[1].data.metrics
+
+
+def test_a_full_disk_is_one_sentence_without_sql(
+    tracker: MlflowTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise RuntimeError("(sqlite3.OperationalError) database or disk is full\n[SQL: INSERT INTO runs (x)]")
+
+    monkeypatch.setattr(tracker.client._client, "create_run", full)
+    with pytest.raises(UserError, match=r"MLflow at .* can't be used \(the disk is full\).*tracking=none$"):
+        tracker.open_sweep("x", {})
 
 
 def test_a_locked_database_is_waited_for(tracker: MlflowTracker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -720,3 +764,54 @@ def test_a_build_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sqlite_file.ensure(tmp_path / "mlflow.db", build)
     assert list(tmp_path.iterdir()) == []
+
+
+# ── views ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sweep_leaves_a_view_of_its_cells_that_addresses_open(tracker: MlflowTracker, here: Path) -> None:
+    cells = [comparison(m, "bow") for m in ("a", "b")]
+    parent = tracker.open_sweep("-m model=a,b", {"sweep": "s"})
+    before = dict(tracker.pages("http://h"))
+    assert "searchFilter=" in before["all cells, the largest loss first"], "no view is saved yet"
+    for c in cells:
+        tracker.finish_cell(tracker.open_cell(parent, info(c)), c, here / "none")
+    tracker.close_sweep(parent, cells, here / "none")
+    tags = tracker.client.get_experiment(tracker.experiment_id).tags
+    state = json.loads(tags[f"{views.TAG}{views.of_sweep(parent)}"])
+    assert state["searchFilter"] == f"tags.`mlflow.parentRunId` = '{parent}'"
+    found = tracker.client.search_runs([tracker.experiment_id], state["searchFilter"])
+    assert {run.data.params["model"] for run in found} == {"a", "b"}
+    for column in state["selectedColumns"]:
+        kind, _, name = column.partition(".")
+        known = {"params": found[0].data.params, "metrics": {**found[0].data.metrics, "acc50/p_holm": 0}}
+        assert name.strip("`") in known.get(kind, {"Dataset": 0})
+    pages = dict(tracker.pages("http://h"))
+    page = pages["its cells with Δ, interval and n"]
+    assert (
+        page == f"http://h/#/experiments/{tracker.experiment_id}/runs?viewStateShareKey=refadv-{parent[:12]}"
+    )
+    assert pages["their charts"].endswith("&compareRunsMode=CHART")
+
+
+def test_a_view_has_what_tells_its_cells_apart_and_fits_a_tag() -> None:
+    runs = [{"model": m, "perturb": "bow", "data": "x", "settings.model.id": m, "seed": "0"} for m in "ab"]
+    assert metrics.differing(runs) == ["model", "perturb"]
+    draws = [{**runs[0], "settings.perturb.bow.n_shuffles": n} for n in "12"]
+    assert metrics.differing([*draws, {**runs[1], "data": "y"}]) == [
+        "model",
+        "perturb",
+        "data",
+        "settings.perturb.bow.n_shuffles",
+    ]
+    text = views.view("f" * 32, [f"settings.{'x' * 70}.{i}" for i in range(30)])
+    assert len(text) < 5000
+    assert len(views.view(None, ["model", "perturb"])) < 5000
+
+
+def test_scores_of_the_profile_are_metrics_with_their_interval() -> None:
+    scores = (Score("youden", "reject", Estimate(0.4, 0.3, 0.5, 60, 30, "")),)
+    found = metrics.metrics(comparison(scores=scores))
+    assert found["understanding/youden"] == 0.4
+    assert (found["understanding/youden_ci_low"], found["understanding/youden_ci_high"]) == (0.3, 0.5)
+    assert not any(name.startswith("understanding") for name in metrics.metrics(comparison()))

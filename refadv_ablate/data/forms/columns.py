@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,3 +213,31 @@ OWN = Columns(
     attributes="attributes",
 )
 """One's own file, as docs/data.md describes it."""
+
+USUAL = {
+    "image": ("image", "img", "image_path", "img_path", "file_name", "filename", "image_file", "path"),
+    "expression": (
+        "expression",
+        "caption",
+        "sentence",
+        "sent",
+        "text",
+        "phrase",
+        "query",
+        "description",
+        "question",
+    ),
+    "box": ("box", "bbox", "boxes", "bounding_box", "gt_bbox", "gt_box", "target", "solution"),
+}
+"""What people call the columns of their own files, the usual names first."""
+
+
+def naming(columns: Sequence[str]) -> str:
+    """A clause with the words of a command that name the columns of one's own file, as far as guessed."""
+    known = {column.casefold(): column for column in reversed(columns)}
+    guessed = {
+        key: next((known[name] for name in names if name in known), "…") for key, names in USUAL.items()
+    }
+    words = " ".join(f"data.forms.{key}={column}" for key, column in guessed.items())
+    order = "data.forms.order=xywh for boxes as x, y, width, height"
+    return f"name its columns: data=jsonl {words} (and {order}; as YAML: docs/data.md)"

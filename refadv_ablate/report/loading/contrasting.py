@@ -28,6 +28,8 @@ class Family:
     contrasts: Sequence[Contrast]
     ranks: Mapping[str, Sequence[Rank]]
     """Of models: by what they share, such as `shapes · direct · bow`."""
+    declared: Sequence[str] = ()
+    """Names that narrow what Holm counts: contrasts without any of them stand beside it. None: all count."""
 
 
 def between(
@@ -37,11 +39,13 @@ def between(
     quantities: Sequence[Quantity] = ("delta",),
     by: str = "distractors",
     metric: str = "acc50",
+    declared: Sequence[str] = (),
 ) -> Family:
     """All pairs of the study that differ in `kind` alone; Holm over those of each quantity.
 
-    `by` names the attribute of kind slice. Raises UserError where the study has no two to set against
-    each other, or for an unknown kind.
+    `by` names the attribute of kind slice. `declared` narrows what Holm counts to the contrasts that have
+    one of these names on a side or in what both share. Raises UserError where the study has no two to set
+    against each other, for an unknown kind or a name that no contrast has.
     """
     if kind not in KINDS:
         raise UserError(f"between={kind}: {nearest(kind, KINDS)}")
@@ -58,10 +62,30 @@ def between(
             if kind == "model" and quantity == "delta":
                 ranked[where] = contrasts.ranks(members, within)
             made += within
-        found += contrasts.holm(made)
+        found += _adjusted(made, declared)
     if not found:
         raise UserError(_nothing(study, kind))
-    return Family(kind, found, ranked)
+    _check_names(found, declared)
+    return Family(kind, found, ranked, tuple(declared))
+
+
+def _adjusted(made: Sequence[Contrast], declared: Sequence[str]) -> Iterator[Contrast]:
+    """Holm over those that were declared; the others as they were."""
+    counted = [not declared or not names_of(each).isdisjoint(declared) for each in made]
+    adjusted = iter(contrasts.holm([each for each, own in zip(made, counted, strict=True) if own]))
+    return (next(adjusted) if own else each for each, own in zip(made, counted, strict=True))
+
+
+def names_of(contrast: Contrast) -> frozenset[str]:
+    """Both sides, and each part of what they share: {listener, listener-deaf, shapes, direct, bow}."""
+    return frozenset({contrast.a, contrast.b, *contrast.where.split(" · ")})
+
+
+def _check_names(found: Sequence[Contrast], declared: Sequence[str]) -> None:
+    known = frozenset[str]().union(*map(names_of, found))
+    for name in declared:
+        if name not in known:
+            raise UserError(f"family={name}: no contrast has this name; {nearest(name, known)}")
 
 
 def every(study: Study) -> Iterator[Family]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from refadv_ablate.report.loading.contrasting import Family
+from refadv_ablate.report.loading.contrasting import Family, names_of
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics.contrasts import QUANTITIES, Contrast, engines_apart
 from refadv_ablate.statistics.formatting import p_value
@@ -33,11 +33,9 @@ def contrast_table(family: Family) -> Table:
         for each in family.contrasts
     ]
     quantities = {each.quantity for each in family.contrasts}
-    size = len(family.contrasts) // max(1, len(quantities))
-    holm = f"Holm-adjusted over these {size} contrasts" + (" of each quantity" if len(quantities) > 1 else "")
     paired = family.contrasts[0].paired if family.contrasts else True
     heads: tuple[str, ...] = ("First", "Second", "Within", "Of")
-    note = NOTE.format(holm=holm if size > 1 else "one contrast", how=PAIRED if paired else APART)
+    note = NOTE.format(holm=holm_of(family), how=PAIRED if paired else APART)
     ratios = quantities & {"relative", "above_chance"}
     more = ("Ratios of one side: Fieller's interval.",) if ratios else ()
     if quantities == {"delta"}:
@@ -51,6 +49,25 @@ def contrast_table(family: Family) -> Table:
         tuple(lines),
         notes=(note, *more, *filter(None, [engines_apart(family.contrasts)])),
     )
+
+
+def holm_of(family: Family) -> str:
+    """A clause on what the p are adjusted over."""
+    quantities = max(1, len({each.quantity for each in family.contrasts}))
+    own = set(family.declared)
+    size = sum(not own or not own.isdisjoint(names_of(each)) for each in family.contrasts) // quantities
+    each = " of each quantity" if quantities > 1 else ""
+    if not own:
+        return f"Holm-adjusted over these {size} contrasts{each}" if size > 1 else "one contrast"
+    named = ", ".join(family.declared)
+    return f"Holm-adjusted over the {size} contrasts{each} that were declared ({named}), the others raw"
+
+
+def p_of(contrast: Contrast) -> str:
+    """The adjusted p; the raw one, marked, of a contrast that no family counts."""
+    if contrast.p_holm is None and contrast.p is not None:
+        return f"{p_value(contrast.p)} raw"
+    return p_value(contrast.p_holm)
 
 
 PLURAL = {
@@ -73,7 +90,7 @@ def _values(each: Contrast) -> Iterator[tuple[str, Value]]:
     yield "first", Number(each.first, signed=True)
     yield "second", Number(each.second, signed=True)
     yield "difference", Number(each.difference, signed=True)
-    yield "p_holm", Fact(p_value(each.p_holm))
+    yield "p_holm", Fact(p_of(each))
     yield "n", Fact(f"{each.first.n:,} / {each.second.n:,}")
     yield "images", Fact(f"{each.first.images:,} / {each.second.images:,}")
 

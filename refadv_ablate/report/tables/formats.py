@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -131,7 +132,10 @@ def _column_width(table: Table, column: Column) -> float:
 
 
 def as_csv(table: Table) -> str:
-    """Fractions at full precision: value, bounds, n, images, published value, difference, within."""
+    """Fractions: value, bounds, n, images, published value, difference, within.
+
+    Rounded to the digits that the interval leaves a meaning; the JSON beside it has all of them.
+    """
     facts = all(isinstance(value, Fact) for line in table.lines for value in line.values.values())
     keys = ("value", "published") if facts else _JSON_KEYS
     heads = [f"{c.key}{'' if key == 'value' else f'_{key}'}" for c in table.columns for key in keys]
@@ -139,14 +143,14 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(title.lower().replace(" ", "_") for title in table.label_titles), *heads])
     for line in _repeated(table.lines):
-        values = [_json_value(line.values.get(column.key)) for column in table.columns]
+        values = [_rounded(_json_value(line.values.get(column.key))) for column in table.columns]
         cells = [_csv_cell(value.get(key)) for value in values for key in keys]
         writer.writerow([*map(_csv_cell, line.labels), *cells])
     return out.getvalue()
 
 
 def as_json(table: Table) -> str:
-    """The same as CSV, nested; fractions, not points."""
+    """Every number as it was computed: fractions at full precision, not points; the same keys as CSV."""
     lines = [
         {
             "labels": dict(zip(table.label_titles, line.labels, strict=True)),
@@ -293,6 +297,19 @@ def _json_value(value: Value | None) -> dict[str, Json]:
         "within": value.within,
     }
     return row | ({"note": estimate.note} if estimate.note else {})
+
+
+FEWEST_DIGITS, MOST_DIGITS = 3, 6
+"""Decimals of a fraction: a tenth of a point, as everywhere, and more where an interval is very narrow."""
+
+
+def _rounded(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Fractions with the decimals at which the interval has two digits; those without one as points are."""
+    low, high = value.get("low"), value.get("high")
+    digits = FEWEST_DIGITS
+    if low is not None and high is not None and high > low:
+        digits = min(MOST_DIGITS, max(FEWEST_DIGITS, 1 - math.floor(math.log10(high - low))))
+    return {key: round(each, digits) if isinstance(each, float) else each for key, each in value.items()}
 
 
 def _csv_cell(value: Json) -> Json:

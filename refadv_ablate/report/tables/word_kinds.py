@@ -1,4 +1,4 @@
-"""Δ by the kind of descriptor that was taken away, as a table."""
+"""Δ by the kind of descriptor that was taken away, or of word that was displaced, as a table."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from refadv_ablate.statistics.word_kinds import by_kind
 from refadv_ablate.types import ORIGINAL
 
 NOTE = (
-    "Δ of Acc@0.5 on the examples that lost a descriptor of this kind, 95% interval clustered by image. "
-    "p: sign flips of whole images, Holm-adjusted over the kinds of one result. Other examples lost other "
-    "kinds: a difference between kinds is also one between examples."
+    "Δ of Acc@0.5 on the examples that lost a descriptor of this kind, or a word of which stands next to "
+    "none of its former neighbours (displaced); 95% interval clustered by image. p: sign flips of whole "
+    "images, Holm-adjusted over the kinds of one result. Other examples lost other kinds: a difference "
+    "between kinds is also one between examples."
 )
 
 
 def word_kinds(study: Study) -> Table:
-    """A line for each kind of each result; no lines where no operator names what it removed."""
+    """A line for each kind of each result; no lines where no operator names what it removed or displaced."""
     columns = (
         Column("delta", "Δ"),
         Column("p_holm", "p (Holm)"),
@@ -36,5 +37,5 @@ def word_kinds(study: Study) -> Table:
                 "images": Fact(f"{kind.delta.images:,}"),
             }
             lines.append(Line((section, kind.name), values, section, ranked=False))
-    title = "Which words matter: by the kind of descriptor taken away"
-    return Table("word_kinds", title, ("Result", "Taken away"), columns, tuple(lines), notes=(NOTE,))
+    title = "Which words matter: by the kind of descriptor taken away or of word displaced"
+    return Table("word_kinds", title, ("Result", "Kind"), columns, tuple(lines), notes=(NOTE,))
