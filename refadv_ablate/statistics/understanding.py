@@ -36,11 +36,16 @@ _COLUMNS = {"example": "Q", "image": "Q", "codes": "5l", "numbers": "14d"}
 class Answers:
     """The answers of one operator and of the originals beside it, in columns; takes records in any order."""
 
-    def __init__(self) -> None:
-        self._original, self._changed = Spool(_COLUMNS, SIZE), Spool(_COLUMNS, SIZE)
+    def __init__(self, original: Spool | None = None) -> None:
+        self._original = Spool(_COLUMNS, SIZE) if original is None else original
+        self._changed = Spool(_COLUMNS, SIZE)
         self._refused: Counter[str] = Counter()
         self._parts: dict[str, int] = {}
         self._subsets = Subsets()
+
+    def beside(self) -> Answers:
+        """Those of another operator beside the same originals, which are added here alone."""
+        return Answers(self._original)
 
     def add(self, record: Record) -> None:
         """One record; those without an answer are left out of the scores."""

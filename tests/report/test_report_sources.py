@@ -12,6 +12,8 @@ from refadv_ablate.boxes import iou
 from refadv_ablate.errors import UserError
 from refadv_ablate.report.loading.rows import TOLERANCE
 from refadv_ablate.report.loading.sources import Names, from_files
+from refadv_ablate.report.loading.study import study
+from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.storage.records import write_records
 from refadv_ablate.types import ORIGINAL
 from tests.report.making import records
@@ -215,3 +217,28 @@ def test_the_benchmarks_own_table_agrees_with_its_stored_iou(shared):
         expected = iou(record.predicted, record.target) if record.predicted else 0.0
         assert record.iou == expected
         assert abs(record.iou - float(row["first_iou"])) <= TOLERANCE
+
+
+def test_a_report_makes_the_scores_of_the_run_anew_with_floor_and_refusals(tmp_path):
+    told = {"expectation": "reject", "or_none": True}
+    gone = [dataclasses.replace(r, **told) for r in records(12, condition="gone")]
+    gone[0] = dataclasses.replace(gone[0], outcome="none", predicted=None, iou=0.0)
+    gone[1] = dataclasses.replace(
+        gone[1], outcome="not_perturbable", reason="no candidate", predicted=None, iou=None
+    )
+    again = [dataclasses.replace(r, condition="repeat") for r in records(12)]
+    asked = [*records(12), *gone, *again]
+    write_records(tmp_path / "predictions.jsonl", asked)
+    details = {"noise_floor": True, "does": "when nothing fits", "keeps_text": False}
+    (tmp_path / "summary.json").write_text(json.dumps({"details": details}), encoding="utf-8")
+    made = {c.operator: c for c in study(from_files([tmp_path]), n_boot=10).comparisons}
+    for operator in ("gone", "repeat"):
+        run = Answers()
+        for record in asked:
+            if record.condition in (ORIGINAL, operator):
+                run.add(record)
+        assert made[operator].scores == run.scores() != ()
+        assert made[operator].details["noise_floor"] and made[operator].details["does"]
+    assert made["gone"].details["not_applicable"] == {"no candidate": 1}
+    (rejecting,) = (s for s in made["gone"].scores if s.name == "rejects")
+    assert (rejecting.estimate.value, rejecting.estimate.n) == (pytest.approx(1 / 11), 11)

@@ -56,6 +56,6 @@ def _kept(cell: Cell, keep: Callable[[Record], bool]) -> Cell:
         return (row for row in cell.read() if keep(row.record))
 
     try:
-        return replace(cell, read=read, arms={}, planned=0, warnings=list(cell.warnings)).load()
+        return replace(cell, read=read, arms={}, answers={}, planned=0, warnings=list(cell.warnings)).load()
     except UserError as error:
         raise UserError(f"{cell.path}: no example is left with the examples that were asked for") from error

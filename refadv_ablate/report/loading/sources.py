@@ -17,13 +17,23 @@ from refadv_ablate.errors import UserError
 from refadv_ablate.parsing.scoring import Arm, examples_of
 from refadv_ablate.report.loading import refadv_files
 from refadv_ablate.report.loading.rows import Row, scored
+from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.storage.jsonl import read_each, read_json, read_jsonl
 from refadv_ablate.storage.records import record_from_json
 from refadv_ablate.types import ORIGINAL, Json, Record
 
 PREDICTIONS = "predictions.jsonl"
 PATTERNS = (PREDICTIONS, "*predictions.jsonl", "*predictions.jsonl.gz", "*predictions.tsv")
-KEPT = ("chance_acc50", "chance_acc50_n", "chance_same_category", "keeps_text", "settings", "hash")
+KEPT = (
+    "chance_acc50",
+    "chance_acc50_n",
+    "chance_same_category",
+    "keeps_text",
+    "noise_floor",
+    "does",
+    "settings",
+    "hash",
+)
 """Details of a summary that a report made anew needs."""
 SHOWN = 5
 """Rows named in a warning about disagreeing IoUs; the rest are counted."""
@@ -55,6 +65,8 @@ class Cell:
 
     variant: str = ""
     """What else tells it from others of its names, such as `seed 1`."""
+    answers: dict[str, Answers] = field(default_factory=dict)
+    """By perturbed condition, what its scores beyond accuracy are made of; `load` fills it."""
 
     @property
     def prompt(self) -> str:
@@ -76,15 +88,20 @@ class Cell:
         return (row.record for row in self.read())
 
     def load(self) -> Cell:
-        """Fills the arms; disagreeing IoUs and a file without image names become warnings."""
+        """Fills arms and answers; disagreeing IoUs and a file without image names become warnings."""
         disagreements: list[str] = []
         disagreeing = 0
+        originals = Answers()
         for row in self.read():
             record = row.record
             arm = self.arms.get(record.condition)
             if arm is None:
                 arm = self.arms[record.condition] = Arm()
             arm.add(record)
+            if record.condition == ORIGINAL:
+                originals.add(record)
+            else:
+                self.answers.setdefault(record.condition, originals.beside()).add(record)
             if row.stored is not None:
                 disagreeing += 1
                 if disagreeing <= SHOWN:

@@ -11,6 +11,7 @@ from refadv_ablate.report.loading.published import dataset_key
 from refadv_ablate.report.loading.sources import Cell, Names
 from refadv_ablate.statistics import comparison as stats
 from refadv_ablate.statistics import labels, trends
+from refadv_ablate.statistics.understanding import Answers
 from refadv_ablate.types import METRICS, ORIGINAL, Comparison, Json
 
 
@@ -112,4 +113,12 @@ def _compare(
     )
     # what the run itself noticed (frames, unchanged texts) can't be seen in boxes
     heard = [warning for warning in cell.warnings if warning not in comparison.warnings]
-    return replace(comparison, warnings=(*comparison.warnings, *heard))
+    answers, details = cell.answers.get(operator, Answers()), comparison.details
+    if refusals := answers.refusals():
+        details = {**details, "not_applicable": refusals}
+    return replace(
+        comparison,
+        scores=answers.scores(),
+        warnings=(*comparison.warnings, *heard),
+        details=details,
+    )
