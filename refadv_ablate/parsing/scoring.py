@@ -29,6 +29,9 @@ STATUSES: tuple[str, ...] = get_args(Status)
 NOT_SCORED = frozenset({"missing", "not_perturbable"})
 """Outcomes without an answer: left out of every number and counted."""
 
+OLD_PLACE = "old_place"
+"""Counts answers whose IoU is that with the original referent; see `on_old_place`."""
+
 MACC_THRESHOLDS: tuple[float, ...] = tuple(step / 100 for step in range(50, 100, 5))
 """0.50:0.05:0.95. Written as quotients so that an IoU of exactly 11/20 meets the threshold 0.55."""
 DIG_THRESHOLDS: tuple[float, ...] = (0.5, 0.75, 0.95)
@@ -43,6 +46,30 @@ def score(outcome: Outcome, predicted: Box | None, target: Box) -> float | None:
     if outcome in NOT_SCORED:
         return None
     return iou(predicted, target) if outcome == "box" and predicted is not None else 0.0
+
+
+def on_old_place(record: Record) -> bool:
+    """Whether its IoU is that with the original referent although something else is asked for.
+
+    So it is where nothing matches, and where another object is meant whose box nobody knows.
+    """
+    unknown = record.expectation == "directional" and record.original_target is None
+    return record.expectation == "reject" or unknown
+
+
+def right(record: Record) -> bool | None:
+    """Whether the answer is what its expectation asks for; None where none came or nobody can tell.
+
+    A box of IoU ≥ 0.5 with the target; where nothing matches, the answer "none"; where another object is
+    meant whose box nobody knows, only staying on the old one is known to be wrong.
+    """
+    if record.iou is None or record.outcome in NOT_SCORED:
+        return None
+    if record.expectation == "reject":
+        return record.outcome == "none"
+    if on_old_place(record):
+        return False if record.iou >= 0.5 else None
+    return record.iou >= 0.5
 
 
 def thresholds(name: str) -> tuple[float, ...]:
@@ -317,7 +344,7 @@ def _labels(record: Record) -> Iterator[tuple[str, str]]:
     named = {"source": record.source, "split": record.split, "category": record.category}
     yield from ((name, value) for name, value in named.items() if value is not None)
     yield from positions(record.target, record.size)
-    if isinstance(kind := record.trace.get("kind"), str):
+    if isinstance(kind := record.trace.get("kind"), str) and record.expectation == "drop":
         yield "removed", kind
     if isinstance(kinds := record.trace.get("displaced"), list | tuple):
         yield "displaced", ",".join(map(str, kinds))
@@ -344,6 +371,8 @@ def _countables(record: Record) -> set[str]:
     found: set[str] = {record.outcome, record.status, *record.notes}
     if record.n_boxes > 1:
         found.add("several_boxes")
+    if record.outcome not in NOT_SCORED and on_old_place(record):
+        found.add(OLD_PLACE)
     if record.attempts > 1:
         found.add("several_calls")  # a server that failed first; a further turn has the note "retried"
     return found

@@ -114,7 +114,7 @@ def _row(comparison: Comparison) -> Iterator[str | Text]:
     yield Text(operator_name(comparison))
     yield f"{_value(delta.original)} → {_value(delta.perturbed)}" if delta else "n/a"
     yield Text("on the old place") if on_old_place(comparison) else _delta_text(delta)
-    yield p_holm(delta) if delta else "n/a"
+    yield "—" if on_old_place(comparison) else p_holm(delta) if delta else "n/a"
     yield f"{comparison.paired:,}"
 
 
@@ -122,7 +122,9 @@ def _counts(comparison: Comparison) -> str:
     """What every number here rests on: coverage, images, flips, answers without a box, no answers."""
     delta = comparison.deltas.get("acc50")
     spread = f"; SD of Δ over draws {points(delta.draw_sd)}" if delta and delta.draw_sd is not None else ""
-    flips = f"right→wrong {delta.right_to_wrong:g}, wrong→right {delta.wrong_to_right:g}; " if delta else ""
+    flips = ""
+    if delta and not on_old_place(comparison):
+        flips = f"right→wrong {delta.right_to_wrong:.4g}, wrong→right {delta.wrong_to_right:.4g}; "
     perturbed = comparison.counts.get("perturbed", {})
     same = perturbed.get("unchanged", 0)
     left_out = perturbed.get("not_perturbable", 0)

@@ -21,6 +21,7 @@ from refadv_ablate.running.loaded_model import model_of
 from refadv_ablate.running.measure import measure
 from refadv_ablate.running.parts import Parts, parts_of
 from refadv_ablate.running.sweep import CellState, State, Sweep
+from refadv_ablate.statistics.profile import on_old_place
 from refadv_ablate.storage.records import dump, load
 from refadv_ablate.types import Comparison
 
@@ -176,12 +177,17 @@ def stop_rest(sweep: Sweep) -> None:
 
 
 def draw(parts: Parts, cell: Cell, comparison: Comparison) -> None:
-    """The cell's pictures: Δ with its interval, and the gallery of its examples."""
+    """The cell's pictures: Δ with its interval, or its own scores where Δ is no change of accuracy, and the
+    gallery of its examples."""
     from refadv_ablate.report.figures.delta import delta_figure
+    from refadv_ablate.report.figures.profile import profile_figure
     from refadv_ablate.report.pages import gallery
 
     (cell.folder / "figures").mkdir(exist_ok=True)
-    delta_figure([comparison], cell.folder / "figures" / "delta")
+    if on_old_place(comparison):
+        profile_figure([comparison], cell.folder / "figures" / "understanding")
+    else:
+        delta_figure([comparison], cell.folder / "figures" / "delta")
     if parts.settings.gallery > 0:
         gallery.from_cell(cell.folder, parts.data, most=parts.settings.gallery)
 

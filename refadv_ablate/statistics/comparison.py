@@ -20,6 +20,7 @@ from refadv_ablate.statistics import slices as slicing
 from refadv_ablate.statistics.estimates import difference_of, fraction_of
 from refadv_ablate.statistics.missing_answers import Account
 from refadv_ablate.statistics.pairing import Paired, Pairs, examples, mean_by, together
+from refadv_ablate.statistics.profile import on_old_place
 from refadv_ablate.statistics.samples import ByImage, Gathered
 from refadv_ablate.statistics.warnings import GREY_BELOW, UNEQUAL, WARN_BELOW, all_unchanged, warnings
 from refadv_ablate.storage.columns import pieces
@@ -143,8 +144,11 @@ def accuracy_by(arm: Arm, by: str, metric: str = "acc50") -> list[tuple[str, Est
 
 
 def holm(comparisons: Sequence[Comparison], metric: str = "acc50") -> list[Comparison]:
-    """The same comparisons with `p_holm` of that metric: they are the family that was declared."""
-    adjusted = inference.holm([_p_of(each, metric) for each in comparisons])
+    """The same comparisons with `p_holm` of that metric: they are the family that was declared.
+
+    Those whose Δ is no change of accuracy test nothing and are no part of it.
+    """
+    adjusted = inference.holm([None if on_old_place(c) else _p_of(c, metric) for c in comparisons])
     return [
         each
         if p is None

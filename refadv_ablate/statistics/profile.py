@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from refadv_ablate.statistics.formatting import points
+from refadv_ablate.parsing import scoring as scored
+from refadv_ablate.statistics.formatting import operator_name, points
 from refadv_ablate.types import Comparison, Estimate, Expectation, Score
 
 HEADLINE: Mapping[Expectation, tuple[str, ...]] = {
@@ -81,11 +82,47 @@ def on_old_place(c: Comparison) -> bool:
     So it is where nothing matches in any of its questions, and where another object is meant whose box
     nobody knows.
     """
+    counts = c.counts.get("perturbed", {})
+    if scored.OLD_PLACE in counts:
+        return counts[scored.OLD_PLACE] == _answered(counts)
     scores = [s for s in c.scores if not s.part]
     if any(s.expectation not in ("reject", "directional") for s in scores):
         return False
     known = any(s.name == "pair" and s.estimate.n for s in scores)
     return bool(scores) and not known
+
+
+def partly_on_old_place(c: Comparison) -> str:
+    """A sentence where some of its answers, and not all, are scored on the old place; else nothing."""
+    counts = c.counts.get("perturbed", {})
+    old, answered = counts.get(scored.OLD_PLACE, 0), _answered(counts)
+    if not 0 < old < answered:
+        return ""
+    return (
+        f"{old:,} of {answered:,} perturbed answers are to questions about another object, whose box nobody "
+        "knows, or about none: they are scored on the old place and Δ holds them too. The profile has the "
+        "scores of each expectation."
+    )
+
+
+def _answered(counts: Mapping[str, int]) -> int:
+    return counts.get("answers", 0) - sum(counts.get(kind, 0) for kind in scored.NOT_SCORED)
+
+
+def ordinary(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Those whose Δ is a change of accuracy; see `on_old_place`."""
+    return [c for c in comparisons if not on_old_place(c)]
+
+
+def left_out(comparisons: Sequence[Comparison]) -> str:
+    """What a caption or note says of those that aren't `ordinary`; nothing where all are."""
+    names = dict.fromkeys(operator_name(c) for c in comparisons if on_old_place(c))
+    if not names:
+        return ""
+    return (
+        f"Left out: {', '.join(names)}. Nothing that is asked for is known to be there, so that no accuracy "
+        "could fall; their own scores are under What the model uses."
+    )
 
 
 def _setting(c: Comparison) -> tuple[str, str, str]:

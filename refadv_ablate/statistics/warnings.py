@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from refadv_ablate.parsing.scoring import rates
 from refadv_ablate.statistics import verdicts
 from refadv_ablate.statistics.formatting import interval, points
+from refadv_ablate.statistics.profile import on_old_place, partly_on_old_place
 from refadv_ablate.types import Comparison, Delta
 
 GREY_BELOW = 10
@@ -29,6 +30,9 @@ def warnings(result: Comparison, perturbs: bool = True) -> tuple[str, ...]:
 
     `perturbs`: the second arm was asked other words than the first.
     """
+    if on_old_place(result):  # its Δ is no change of accuracy
+        told = (_coverage(result), _unread(result), _few_images(result), _engines(result))
+        return tuple(filter(None, told))
     found = [
         _nothing_to_lose(result),
         _coverage(result),
@@ -40,6 +44,7 @@ def warnings(result: Comparison, perturbs: bool = True) -> tuple[str, ...]:
         _engines(result),
     ]
     found += [_sign(name, result) for name in result.deltas]
+    found += [partly_on_old_place(result)]
     found += [verdicts.disagreement(delta) for delta in result.deltas.values()]
     found += [_disagreement(delta) for delta in result.deltas.values()]
     return tuple(filter(None, found))

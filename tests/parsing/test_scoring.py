@@ -209,3 +209,29 @@ def test_the_order_of_records_changes_no_column_once_sorted():
 def test_where_the_referent_lies_is_told_by_thirds_of_the_image(box, labels):
     assert dict(positions(box, (100, 100))) == labels
     assert dict(positions(box, (0, 0))) == {}
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome", "iou", "right", "old"),
+    [
+        ({}, "box", 0.5, True, False),
+        ({}, "box", 0.49, False, False),
+        ({}, "none", 0.0, False, False),
+        ({}, "missing", None, None, False),
+        ({"expectation": "invariant"}, "box", 0.7, True, False),
+        ({"expectation": "reject"}, "none", 0.0, True, True),
+        ({"expectation": "reject"}, "box", 0.0, False, True),
+        ({"expectation": "reject"}, "box", 1.0, False, True),
+        ({"expectation": "reject"}, "unparsable", 0.0, False, True),
+        ({"expectation": "reject"}, "missing", None, None, True),
+        ({"expectation": "directional"}, "box", 0.9, False, True),
+        ({"expectation": "directional"}, "box", 0.1, None, True),
+        ({"expectation": "directional", "original_target": TARGET}, "box", 0.9, True, False),
+        ({"expectation": "directional", "original_target": TARGET}, "box", 0.1, False, False),
+    ],
+)
+def test_an_answer_is_right_by_what_its_question_expects(told, outcome, iou, right, old):
+    answer = record(outcome=outcome, iou=iou, **told)
+    assert scoring.right(answer) is right
+    assert scoring.on_old_place(answer) is old
+    assert Arm([answer]).counts().get(scoring.OLD_PLACE, 0) == (old and iou is not None)

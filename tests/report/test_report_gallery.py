@@ -324,3 +324,17 @@ def test_pictures_of_one_name_are_one_thumbnail_each_and_a_copy_is_not_drawn_aga
     shown = Thumbnails(tmp_path / "images")
     assert [shown.add(of(colour)) for colour in ("red", "blue", "red")] == [0, 1, 0]
     assert len(set(shown.sources)) == len(list((tmp_path / "images").iterdir())) == 2
+
+
+def test_a_card_judges_an_answer_by_what_its_question_expects(tmp_path):
+    original, perturbed = pairs(1)[0]
+    right = replace(original, iou=1.0, outcome="box", predicted=original.target)
+    rejecting = replace(perturbed, expectation="reject", outcome="none", predicted=None, iou=0.0)
+    stays = replace(right, condition="bow", expectation="reject")
+    assert gallery.flip(right, rejecting) == "rr" and gallery.flip(right, stays) == "rw"
+    away = replace(stays, expectation="directional", iou=0.0)
+    assert gallery.flip(right, away) == "na", "nobody knows the other object's box"
+    assert gallery.flip(right, replace(away, original_target=original.target, iou=0.9)) == "rr"
+    path = gallery.write(tmp_path / "g.html", [(right, stays)], lambda _id: None, title="t")
+    (card,) = data_of(path.read_text(encoding="utf-8"), "cards-0")
+    assert (card["o"]["ok"], card["p"]["ok"], card["p"]["old"], card["p"]["iou"]) == (True, False, True, None)

@@ -8,10 +8,14 @@ from rich.console import Console
 
 from refadv_ablate.report.console import console
 from refadv_ablate.report.figures.profile import profile_figure
+from refadv_ablate.report.loading.study import Study, _bare
+from refadv_ablate.report.pages.in_short import in_short
+from refadv_ablate.report.pages.sweep_page import draw
 from refadv_ablate.report.profile_console import profile_console
 from refadv_ablate.report.tables.profile import parts_table, profile_table
-from refadv_ablate.report.tables.results import results
+from refadv_ablate.report.tables.results import metrics, results
 from refadv_ablate.statistics import profile
+from refadv_ablate.statistics.comparison import holm
 from refadv_ablate.types import Comparison, Delta, Estimate, Score
 
 
@@ -105,3 +109,36 @@ def test_table_page_and_figure_show_every_row_and_nothing_without_a_profile(tmp_
     assert "stays on the old object" in shown and "+40.0 [35.0, 45.0]" in shown and "10.0" in shown
     for path in profile_figure([TURNED, NONE, replace(NONE, model="other")], tmp_path / "understanding"):
         assert path.stat().st_size > 1000
+
+
+CHANGE = {"acc50": Delta("acc50", estimate(0.9), estimate(0.2), estimate(-0.7), p=0.01)}
+
+
+def test_what_has_no_accuracy_to_lose_is_no_part_of_delta_figures_and_of_holm(tmp_path) -> None:
+    bow, gone = replace(cell("bow"), deltas=CHANGE), replace(NONE, deltas=CHANGE)
+    adjusted = holm([bow, gone])
+    assert adjusted[0].deltas["acc50"].p_holm == 0.01, "one test was made"
+    assert adjusted[1].deltas["acc50"].p_holm is None
+    assert [line.labels[-1] for line in metrics([bow, gone]).lines] == ["bow"]
+    assert any("Left out: gone." in note for note in metrics([bow, gone]).notes)
+    assert not profile.left_out([bow])
+    drawn = draw(Study([], [(_bare(c), c) for c in (bow, gone)]), tmp_path)
+    captions = {picture.path.stem: picture.caption for picture in drawn}
+    assert "understanding" in captions and "Left out: gone." in captions["delta"]
+    row = results([gone]).lines[0]
+    assert {key: str(row.values[key].text) for key in ("delta", "p_holm")} == {"delta": "—", "p_holm": "—"}
+
+
+def test_a_page_begins_with_the_score_of_what_has_no_accuracy_to_lose() -> None:
+    (said,) = in_short([replace(NONE, deltas=CHANGE)], [], {})
+    assert said.text.startswith("m on shapes under gone: Youden's J +40.0 [35.0, 45.0]. It rejects 50.0%")
+    many = [replace(NONE, model=f"m{k}", deltas=CHANGE) for k in range(9)]
+    assert in_short(many, [], {})[0].text.startswith("gone, 9 results: Youden's J from +40.0 (m0 on shapes)")
+
+
+def test_a_delta_that_holds_questions_without_an_answer_says_so() -> None:
+    counts = {"perturbed": {"answers": 30, "box": 28, "missing": 2, "old_place": 7}}
+    assert "7 of 28 perturbed answers" in profile.partly_on_old_place(replace(TURNED, counts=counts))
+    assert not profile.partly_on_old_place(TURNED)
+    every = {"perturbed": {"answers": 30, "box": 28, "missing": 2, "old_place": 28}}
+    assert profile.on_old_place(replace(TURNED, counts=every))

@@ -53,3 +53,12 @@ def test_a_text_counts_for_each_kind_of_word_that_was_displaced():
     assert (found["attribute, displaced"].delta.value, found["attribute, displaced"].delta.n) == (-0.5, 20)
     assert (found["relation, displaced"].delta.value, found["relation, displaced"].delta.n) == (-1, 20)
     assert all(kind.p_holm is not None for kind in found.values())
+
+
+def test_what_was_changed_into_something_else_was_not_removed():
+    """`kind` of a counterfactual or absent question says what was changed: its words are all still there."""
+    before = [record(k, True) for k in range(40)]
+    for expectation in ("directional", "reject", "invariant"):
+        told = {"trace": {"kind": "attribute"}, "expectation": expectation}
+        after = [record(k, False, **told) for k in range(40)]
+        assert by_kind(Arm(before), Arm(after)) == []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.data.images import encode
+from refadv_ablate.parsing.scoring import on_old_place, right
 from refadv_ablate.report.pages.drawn import escaped, framed, marked
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.words import Segment, changes
@@ -106,8 +107,10 @@ def _answer(title: str, words: Sequence[Segment], record: Record) -> str:
 
 def _result(record: Record) -> str:
     if record.predicted is None or record.iou is None:
-        return record.outcome.replace("_", " ")
-    return f"IoU {record.iou:.2f} {'✓' if record.iou >= 0.5 else '✗'}"
+        return record.outcome.replace("_", " ") + (" ✓" if right(record) else "")
+    if on_old_place(record):
+        return "a box ✗" if right(record) is False else "a box"
+    return f"IoU {record.iou:.2f} {'✓' if right(record) else '✗'}"
 
 
 def _boxes(case: Case) -> tuple[Box | None, Box | None, Box | None]:

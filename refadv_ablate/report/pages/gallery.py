@@ -23,9 +23,12 @@ from refadv_ablate.changes import Images
 from refadv_ablate.changes import image_of as picture_of
 from refadv_ablate.data.sample import whole
 from refadv_ablate.errors import FieldError, UserError, printable
+from refadv_ablate.parsing.scoring import on_old_place as on_old_place_of
+from refadv_ablate.parsing.scoring import right
 from refadv_ablate.report.pages.thumbnails import Thumbnails
 from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.statistics.formatting import points, with_interval
+from refadv_ablate.statistics.profile import NAMES, SIGNED, Finding, findings, on_old_place
 from refadv_ablate.storage.jsonl import atomic, read_json, to_line
 from refadv_ablate.storage.records import load, read_records
 from refadv_ablate.types import ORIGINAL, Comparison, Data, ImageRef, Json, Record
@@ -37,7 +40,7 @@ FLIPS: Mapping[Flip, str] = {
     "wr": "wrong → right",
     "ww": "wrong in both",
     "rr": "right in both",
-    "na": "no answer to compare",
+    "na": "can't be compared",
 }
 LANDED: Mapping[str, str] = {
     "same category": "chose a distractor of its category",
@@ -66,10 +69,10 @@ def pairs_of(records: Iterable[Record]) -> Iterator[Pair]:
 
 
 def flip(original: Record, perturbed: Record) -> Flip:
-    """What the perturbation did to this example at IoU ≥ 0.5."""
-    if original.iou is None or perturbed.iou is None:
+    """What the perturbation did to this example: an answer is right by what it is expected to be."""
+    before, after = right(original), right(perturbed)
+    if before is None or after is None:
         return "na"
-    before, after = original.iou >= 0.5, perturbed.iou >= 0.5
     if before and after:
         return "rr"
     if not before and not after:
@@ -191,7 +194,9 @@ def _delta(folder: Path) -> str:
 
 
 def told(comparison: Comparison) -> str:
-    """Accuracies and Δ in a line."""
+    """Accuracies and Δ in a line; where accuracy has nothing to fall from, the scores that stand for it."""
+    if on_old_place(comparison):
+        return " ".join(map(_headline, findings([comparison])))
     delta = comparison.deltas.get("acc50")
     if delta is None or delta.delta.value is None:
         return ""
@@ -200,6 +205,11 @@ def told(comparison: Comparison) -> str:
     return (
         f"Acc@0.5 {before} → {after}, Δ {change}, {comparison.paired:,} pairs on {comparison.images:,} images"
     )
+
+
+def _headline(f: Finding) -> str:
+    score = with_interval(f.headline.estimate, signed=f.headline.name in SIGNED)
+    return f"{NAMES[f.headline.name]} {score}. {f.sentence}"
 
 
 def _names(folder: Path) -> list[str]:
@@ -248,7 +258,7 @@ def _card(
     }
     if made is not None and made[0] is not None:
         box = _corners(perturbed.predicted) if perturbed.predicted else None
-        target = _corners(perturbed.target) if perturbed.expectation != "reject" else None
+        target = None if on_old_place_of(perturbed) else _corners(perturbed.target)
         card["made"] = {"img": made[0], "size": list(made[1]), "target": target, "box": box}
     return {key: _spelled(value) for key, value in card.items()}
 
@@ -265,16 +275,20 @@ def _spelled(value: Json) -> Json:
 
 
 def _answer(record: Record) -> dict[str, Json]:
+    elsewhere = on_old_place_of(record)
     return {
+        "ok": right(record),
+        "old": elsewhere,
         # on the original picture, whatever the picture that was asked about: boxes go back to its frame
         "box": _corners(record.frame.inverse()(record.predicted)) if record.predicted else None,
-        "iou": None if record.iou is None else round(record.iou, 4),
+        # nothing that is asked for is known to be there: an IoU would be that with another object
+        "iou": None if record.iou is None or elsewhere else round(record.iou, 4),
         "out": record.outcome,
         "why": record.reason[:300],
         "text": _cut(record.text),
         "think": _cut(record.reasoning),
         "notes": list(record.notes),
-        "land": LANDED.get(record.landed, ""),
+        "land": "" if elsewhere else LANDED.get(record.landed, ""),
     }
 
 

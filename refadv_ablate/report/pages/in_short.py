@@ -7,9 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from refadv_ablate.report.loading.contrasting import Family
+from refadv_ablate.statistics import profile
 from refadv_ablate.statistics.contrasts import Contrast
-from refadv_ablate.statistics.formatting import cell_name, interval, operator_name, p_holm, p_value, points
-from refadv_ablate.statistics.profile import on_old_place
+from refadv_ablate.statistics.formatting import (
+    cell_name,
+    interval,
+    operator_name,
+    p_holm,
+    p_value,
+    points,
+    with_interval,
+)
+from refadv_ablate.statistics.profile import ordinary
 from refadv_ablate.statistics.verdicts import ALPHA, ruled_out, verdict
 from refadv_ablate.types import Comparison, Estimate
 
@@ -33,7 +42,8 @@ def in_short(
 
     `pages` are the galleries' addresses by `cell_name`.
     """
-    comparisons = [c for c in comparisons if not on_old_place(c)]
+    own = _own_scores(comparisons, pages)
+    comparisons = ordinary(comparisons)
     found = [Sentence(counted(comparisons))] if len(comparisons) > MOST_HEADLINES else []
     groups = _groups(comparisons)
     if len(groups) > MOST_HEADLINES:
@@ -41,7 +51,36 @@ def in_short(
         found += [_range(name, [c for c in comparisons if operator_name(c) == name]) for name in operators]
         groups = groups[:MOST_CLAUSES]
     several = len({c.prompt for c in comparisons}) > 1
-    return found + [_of_model(group, pages, several) for group in groups] + _differences(families)
+    return found + [_of_model(group, pages, several) for group in groups] + own + _differences(families)
+
+
+def _own_scores(comparisons: Sequence[Comparison], pages: Mapping[str, str]) -> list[Sentence]:
+    """Where no accuracy could fall: what the score of the expectation says, of each result or as a range."""
+    told = [f for f in profile.findings(comparisons) if profile.on_old_place(f.comparison)]
+    if len(told) <= MOST_HEADLINES:
+        return [_own_score(f, pages) for f in told]
+    groups: dict[tuple[str, str], list[profile.Finding]] = {}
+    for f in told:
+        groups.setdefault((operator_name(f.comparison), f.headline.name), []).append(f)
+    return [_own_range(*key, group) for key, group in groups.items()]
+
+
+def _own_score(f: profile.Finding, pages: Mapping[str, str]) -> Sentence:
+    c, signed = f.comparison, f.headline.name in profile.SIGNED
+    score = f"{profile.NAMES[f.headline.name]} {with_interval(f.headline.estimate, signed=signed)}"
+    links = ((operator_name(c), pages[cell_name(c)]),) if cell_name(c) in pages else ()
+    return Sentence(f"{c.model} on {c.data} under {operator_name(c)}: {score}. {f.sentence}", links)
+
+
+def _own_range(operator: str, score: str, found: Sequence[profile.Finding]) -> Sentence:
+    """Over many models: from which score to which."""
+    ordered = sorted(found, key=lambda f: f.headline.estimate.value or 0.0)
+    ends = [
+        f"{points(f.headline.estimate.value or 0.0, signed=score in profile.SIGNED)} "
+        f"({f.comparison.model} on {f.comparison.data})"
+        for f in (ordered[0], ordered[-1])[: len(ordered)]
+    ]
+    return Sentence(f"{operator}, {len(found)} results: {profile.NAMES[score]} from {' to '.join(ends)}.")
 
 
 def _groups(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
@@ -90,6 +129,8 @@ def _range(name: str, cells: Sequence[Comparison]) -> Sentence:
 def clause(comparison: Comparison) -> str:
     """What one perturbation did, without more certainty than there is."""
     delta, name = comparison.deltas.get("acc50"), operator_name(comparison)
+    if any(s.expectation == "directional" and s.estimate.n for s in comparison.scores):
+        name += ", where another object is meant,"
     if delta is None or delta.delta.value is None:
         return f"no Δ under {name} ({delta.delta.note if delta else 'not computed'})"
     change = delta.delta

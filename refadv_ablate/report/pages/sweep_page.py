@@ -28,7 +28,7 @@ from refadv_ablate.report.tables.table import Table
 from refadv_ablate.report.tables.word_kinds import word_kinds
 from refadv_ablate.statistics.formatting import cell_name, warnings_of
 from refadv_ablate.statistics.landings import Flow
-from refadv_ablate.statistics.profile import is_profile
+from refadv_ablate.statistics.profile import is_profile, left_out, on_old_place, ordinary
 from refadv_ablate.storage.jsonl import atomic, write_json
 from refadv_ablate.storage.records import comparison_to_json
 from refadv_ablate.types import ORIGINAL, Comparison, Json
@@ -163,20 +163,22 @@ def draw(study: Study, folder: Path, families: Sequence[contrasting.Family] = ()
 def _drawn(
     study: Study, folder: Path, families: Sequence[contrasting.Family]
 ) -> Iterator[tuple[list[Path], str]]:
-    comparisons = study.comparisons
-    if is_profile(comparisons):
+    if is_profile(study.comparisons):
         yield (
-            profile_figure(comparisons, folder / "understanding"),
+            profile_figure(study.comparisons, folder / "understanding"),
             "What the model uses: each operator's score with its 95% interval.",
         )
+    comparisons = ordinary(study.comparisons)
+    told = f" {left_out(study.comparisons)}".rstrip()
     if comparisons:
-        yield delta_figure(comparisons, folder / "delta"), "Δ Acc@0.5 by model, data and perturbation."
+        yield delta_figure(comparisons, folder / "delta"), f"Δ Acc@0.5 by model, data and perturbation.{told}"
         if len({c.model for c in comparisons}) > 1:
             yield (
                 model_forest(comparisons, folder / "models"),
-                "Δ Acc@0.5 by perturbation and data, model by model.",
+                f"Δ Acc@0.5 by perturbation and data, model by model.{told}",
             )
-        yield flip_figure(comparisons, folder / "flips"), "Answers that changed: Δ is their difference."
+        flips = "Answers that changed: Δ is their difference."
+        yield flip_figure(comparisons, folder / "flips"), f"{flips}{told}"
     for family in families:
         yield (
             contrast_figure(family.contrasts, folder / f"contrasts_{family.kind}"),
@@ -203,10 +205,11 @@ def _arms(study: Study) -> Iterator[tuple[str, dict[str, Arm]]]:
     found: dict[tuple[str, str, str], dict[str, Arm]] = {}
     for cell, arm in study.originals():
         found[(cell.names.model, cell.names.data, cell.prompt)] = {ORIGINAL: arm}
+    old = {(id(cell), c.operator) for cell, c in study.pairs if on_old_place(c)}
     for cell in study.cells:
         arms = found.get((cell.names.model, cell.names.data, cell.prompt))
         if arms is not None:
-            arms.update({name: cell.arms[name] for name in cell.operators})
+            arms.update({name: cell.arms[name] for name in cell.operators if (id(cell), name) not in old})
     for names, arms in found.items():
         yield " · ".join(filter(None, names)), arms
 

@@ -8,6 +8,7 @@ from refadv_ablate.report.loading.study import Study
 from refadv_ablate.report.tables.table import Column, Fact, Line, Number, Table, Value
 from refadv_ablate.statistics.formatting import operator_name, points
 from refadv_ablate.statistics.landings import Flow, flow
+from refadv_ablate.statistics.profile import on_old_place
 from refadv_ablate.types import ORIGINAL, Comparison
 
 NOTE = (
@@ -22,9 +23,10 @@ CHANCE = (
 
 
 def flows(study: Study) -> Iterator[tuple[Comparison, Flow]]:
-    """Of each cell whose records say where answers landed."""
+    """Of each cell whose records say where answers landed, with its referent in the picture."""
     for cell, comparison in study.pairs:
-        if {ORIGINAL, comparison.operator} <= set(cell.arms) and not comparison.details.get("keeps_text"):
+        told = comparison.details.get("keeps_text") or on_old_place(comparison)
+        if {ORIGINAL, comparison.operator} <= set(cell.arms) and not told:
             found = flow(cell.arms[ORIGINAL], cell.arms[comparison.operator])
             if found is not None:
                 yield comparison, found

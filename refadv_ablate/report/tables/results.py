@@ -25,7 +25,7 @@ from refadv_ablate.statistics.formatting import (
     unread,
     with_interval,
 )
-from refadv_ablate.statistics.profile import OLD_PLACE, on_old_place
+from refadv_ablate.statistics.profile import OLD_PLACE, left_out, on_old_place, ordinary
 from refadv_ablate.types import Comparison, Delta, Estimate
 
 HEADS = ("Model", "Data", "Prompt", "Perturbation")
@@ -82,10 +82,13 @@ def results(
 def _result(comparison: Comparison, delta: Delta) -> Iterator[tuple[str, Value]]:
     yield "original", Number(delta.original)
     yield "perturbed", Number(delta.perturbed)
-    yield "delta", Number(delta.delta, signed=True)
-    yield "p_holm", Fact(p_holm(delta))
-    yield "right_to_wrong", Fact(_count(delta.right_to_wrong))
-    yield "wrong_to_right", Fact(_count(delta.wrong_to_right))
+    if on_old_place(comparison):
+        yield from ((key, Fact("—")) for key in ("delta", "p_holm", "right_to_wrong", "wrong_to_right"))
+    else:
+        yield "delta", Number(delta.delta, signed=True)
+        yield "p_holm", Fact(p_holm(delta))
+        yield "right_to_wrong", Fact(_count(delta.right_to_wrong))
+        yield "wrong_to_right", Fact(_count(delta.wrong_to_right))
     yield "pairs", Fact(f"{comparison.paired:,}")
     yield "images", Fact(f"{comparison.images:,}")
     yield "coverage", Fact(coverage(comparison))
@@ -111,7 +114,7 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
         Column("same", "same outcome", "Consistency"),
     ]
     lines = []
-    for comparison in comparisons:
+    for comparison in ordinary(comparisons):
         values: dict[str, Value] = {}
         for name, change in comparison.deltas.items():
             values[f"original_{name}"] = Number(change.original)
@@ -123,7 +126,7 @@ def metrics(comparisons: Sequence[Comparison]) -> Table:
             values |= dict(_checks(comparison.deltas["acc50"]))
             values["same"] = Fact(_consistency(comparison.deltas["acc50"]))
         lines.append(_line(comparison, values))
-    notes = [NOTE]
+    notes = [NOTE, *filter(None, [left_out(comparisons)])]
     if "dig_avg" in names:
         notes.append(DIG)
     return _table("metrics", "All metrics and checks", columns, lines, *notes)
@@ -155,7 +158,7 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
         Column("images", "images"),
     )
     lines = []
-    for comparison in comparisons:
+    for comparison in ordinary(comparisons):
         for part in comparison.slices:
             delta = part.deltas.get("acc50")
             if delta is None:
@@ -171,7 +174,7 @@ def parts(comparisons: Sequence[Comparison]) -> Table:
             labels = (*line.labels, f"{part.by} {part.label}")
             lines.append(Line(labels, values, " · ".join(line.labels), ranked=False))
     note = "Parts are explored, not tested: no p. Below 10 images read nothing into them."
-    return _table("parts", "By kind of example", columns, lines, NOTE, note, *_trends(comparisons))
+    return _table("parts", "By kind of example", columns, lines, NOTE, note, *_trends(ordinary(comparisons)))
 
 
 def _trends(comparisons: Sequence[Comparison]) -> Iterator[str]:

@@ -40,7 +40,7 @@
       if (card.n === null || card.n < low || card.n > high) return false;
     }
     const arms = $("nobox").value;
-    if (arms && ![...arms].some((arm) => card[arm].iou !== null && card[arm].box === null)) return false;
+    if (arms && ![...arms].some((arm) => !["box", "missing", "not_perturbable"].includes(card[arm].out))) return false;
     if ($("neg").value && card.neg !== ($("neg").value === "1")) return false;
     const low = Number($("low").value || 0), high = $("high").value === "" ? 1 : Number($("high").value);
     if (low > 0 || high < 1) {
@@ -50,7 +50,9 @@
     const q = $("q").value.trim().normalize("NFKC").toLowerCase();
     return !q || q.split(/\s+/).every((word) => haystack(card).includes(word));
   };
-  const drop = (card) => (card.o.iou ?? 0) - (card.p.iou ?? 0);
+  // where no IoU says how right an answer is, right counts as 1
+  const worth = (answer) => answer.iou ?? (answer.ok ? 1 : 0);
+  const drop = (card) => worth(card.o) - worth(card.p);
   const search = () => {
     found = cards.filter(matches);
     const sort = $("sort").value;
@@ -112,7 +114,7 @@
     if (source) {
       const image = make("img");
       image.loading = "lazy"; image.decoding = "async";
-      image.alt = plain(card.words[0]) + ": " + about.kinds[card.flip][0] + ", IoU " + fixed(card.o.iou) + ", then " + fixed(card.p.iou);
+      image.alt = plain(card.words[0]) + ": " + about.kinds[card.flip][0] + ", IoU " + fixed(card.o.iou) + (card.p.old ? "" : ", then " + fixed(card.p.iou));
       image.src = source.textContent;
       node.append(image);
     } else node.append(make("span", "nothing", "no image here"));
@@ -131,8 +133,9 @@
   const said = (who, label, segments, answer) => {
     const node = make("p", "said " + who), head = make("span", "who");
     head.append(make("b", "", label));
-    const hit = answer.iou !== null && answer.iou >= 0.5;
-    const result = answer.out === "box" ? "IoU " + fixed(answer.iou) + (hit ? " ✓" : " ✗") : answer.out.replace("_", " ");
+    const hit = answer.ok === true, mark = hit ? " ✓" : answer.ok === false ? " ✗" : "";
+    const result = answer.out !== "box" ? answer.out.replace("_", " ") + (hit ? " ✓" : "")
+      : answer.old ? "a box" + mark : "IoU " + fixed(answer.iou) + mark;
     head.append(make("span", "iou" + (hit ? " hit" : ""), result));
     const text = make("span"); text.dir = "auto";
     segments.forEach(([kind, words], i) => {
