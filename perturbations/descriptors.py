@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from perturbations import lexicon as lx
 from perturbations.chunks import Chunk, chunks
-from perturbations.noun_phrase import Phrase, modifiers, noun_phrase
+from perturbations.modifiers import modifiers
+from perturbations.noun_phrase import Phrase, noun_phrase
 from perturbations.rewriters import Descriptor, Extraction
 from perturbations.units import Unit, units
 from perturbations.words import Word

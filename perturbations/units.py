@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from perturbations import lexicon as lx
-from perturbations.attachment import Setting, Verdict, verdict
+from perturbations.attachment import verdict
 from perturbations.chunks import Chunk
 from perturbations.noun_phrase import noun_phrase
+from perturbations.setting import Setting, Verdict
 from perturbations.words import Word
 
 
