@@ -10,10 +10,13 @@ from perturbations import border_rules as rules
 from perturbations import lexicon as lx
 from perturbations.chunks import Chunk
 from perturbations.setting import JOIN, NEW, PART, Setting, Verdict, by_vote
+from perturbations.telegraphic_borders import border
 
 
 def verdict(setting: Setting, chunk: Chunk) -> Verdict:
     """Where the chunk belongs."""
+    if setting.hurried and (said := border(setting, chunk)) is not None:
+        return said
     if (bound := _bound(setting, chunk)) is not None:
         return bound
     if chunk.joint:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perturbations import lexicon as lx
+from perturbations.labels import label_end
 from perturbations.noun_phrase import noun_phrase
+from perturbations.telegraphic import segment, telegraphic
 from perturbations.words import Word
 
 
@@ -30,17 +32,18 @@ class Chunk:
     negated: bool = False
 
 
-def chunks(words: Sequence[Word], i: int, loose: bool = False) -> list[Chunk]:
-    """Every word from `i` on, in chunks."""
+def chunks(words: Sequence[Word], i: int, loose: bool = False, animate: bool = False) -> list[Chunk]:
+    """Every word from `i` on, in chunks. animate: whether what is meant is a person or animal."""
     found: list[Chunk] = []
+    hurried = telegraphic(words, loose)
     while i < len(words):
-        chunk = _chunk(words, i, loose)
+        chunk = _chunk(words, i, loose, animate if hurried else None)
         found.append(chunk)
         i = chunk.end
     return found
 
 
-def _chunk(words: Sequence[Word], start: int, loose: bool) -> Chunk:
+def _chunk(words: Sequence[Word], start: int, loose: bool, animate: bool | None) -> Chunk:
     k, comma, joint, negated = start, False, "", False
     while k < len(words) and words[k].kind in {"comma", "cc", "punct"}:
         comma = comma or words[k].kind == "comma"
@@ -53,8 +56,11 @@ def _chunk(words: Sequence[Word], start: int, loose: bool) -> Chunk:
         k += 1
     if k >= len(words):
         return Chunk(start, start, len(words), "odd", comma=comma, joint=joint)
-    kind, end, noun, whole = _core(words, k, negated, loose)
-    denied = negated or _denies(words[k:end])
+    short = None if animate is None else segment(words, k, animate)
+    kind, end, noun, whole = short or _core(words, k, negated, loose)
+    if short is not None and negated and kind == "noun":
+        kind = "contrast"
+    denied = negated or (label_end(words, k) == k and _denies(words[k:end]))
     return Chunk(start, k, max(end, k + 1), kind, noun, whole, comma, joint, denied)
 
 

@@ -52,7 +52,7 @@ class DescriptorDeletion(Single):
     perturbable. pipeline: the spaCy pipeline that reads rewrites again; None takes the small one.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     rewriter: Rewriter = field(default_factory=SpacyRewriter)
     pipeline: str | None = None

@@ -40,9 +40,12 @@ def _described(text: str, words: Sequence[Word]) -> Extraction:
     if phrase is None:
         return Extraction("", reason="no noun that the expression is about")
     placed = words[phrase.noun].low in lx.PLACE_NOUNS | lx.PLACE_ADJECTIVES
-    headless = loose and (not phrase.nominal or placed)
+    parted = words[phrase.noun].low in {"half", "side", "end", "part", "piece"} and phrase.end < len(words)
+    whole = parted and words[phrase.end].low == "of" and noun_phrase(words, phrase.end + 1) is not None
+    headless = loose and (not phrase.nominal or placed) and not whole
     end, noun = (phrase.end, phrase.noun) if headless else _partitive(words, phrase)
-    after = units(words, chunks(words, end, loose), words[noun].low)
+    named = words[noun].low
+    after = units(words, chunks(words, end, loose, named in lx.ANIMATES), named, loose)
     found += _headless(text, words, phrase) if headless else _before(text, words, phrase)
     found += [d for k in range(len(after)) for d in _unit(text, words, after, k)]
     found = _counted(text, found)

@@ -10,7 +10,8 @@ def _set(text: str) -> frozenset[str]:
 # ── how people write in a hurry ─────────────────────────────────────────────────────────────────
 
 SHORT_FORMS = {
-    "w/": "with", "w": "with", "w/o": "without", "wo": "without", "&": "and", "u": "you", "thats": "that",
+    "w/": "with", "w": "with", "w/o": "without", "w/out": "without", "wo": "without", "&": "and", "u": "you",
+    "thats": "that",
     "blk": "black", "blck": "black", "wht": "white", "grn": "green", "brn": "brown", "yllw": "yellow",
     "lft": "left", "rt": "right", "rght": "right", "btm": "bottom", "bttm": "bottom", "frt": "front",
     "bk": "back", "bg": "background", "mid": "middle", "ctr": "center", "pic": "picture", "tv": "television",
@@ -204,6 +205,48 @@ TRANSITIVE = _set(
 )
 NOUNS_TAKEN_FOR_VERBS = _set(
     "rose kebaya cardigan pair shadow rigging railing lettering clothing seating trim dumpling head hub "
-    "spoke building painting coverings wrinkling opening bud handle crown topping"
+    "spoke building frosting icing oven painting coverings wrinkling opening bud handle crown topping"
 )
 """Nouns that look like a verb."""
+NAMES_OF_THINGS = frozenset(
+    {
+        "hot dog",
+        "hot dogs",
+        "french fries",
+        "french fry",
+        "stuffed animal",
+        "stuffed animals",
+        "remote control",
+    }
+)
+"""Names of which the adjective is no descriptor."""
+OWNERS = _set("guys mans womans girls boys kids ladys persons childs dudes players babys")
+"""People whose apostrophe was left out before a part of the body ("guys arm")."""
+STATES = _set(
+    "bald dirty unmade empty asleep awake broken ripe unripe uncut whole wet dry clean messy folded "
+    "unfolded blurry fuzzy shiny muddy rusty naked shirtless barefoot pregnant chubby skinny skinnier "
+    "slim fat upside-down uneaten unlit lit furry fluffy wooden"
+)
+"""What a parser may take for a noun where it follows one ("bed on right unmade")."""
+LOCATIVE = _set(
+    "standing sitting seated lying laying located placed facing looking leaning hanging parked positioned "
+    "visible turned walking hidden shown seen kneeling riding moving"
+)
+"""Verbs to which a place after them belongs ("not standing on the left")."""
+DIRECTED = _set(
+    "looking facing pointing turned turning leaning heading going moving walking running tilted glancing "
+    "staring flying gazing turning headed swimming driving"
+)
+"""Verbs whose "left" and "right" is a direction and no place in the picture ("looking left")."""
+INTRANSITIVE = _set(
+    "standing sitting seated lying laying leaning leaned swimming jumping smiling sleeping hanging parked "
+    "crouching crouched kneeling bent bending squatting grazing floating resting dancing laughing crying "
+    "yawning frowning posing skiing surfing snowboarding skateboarding running blooming perched laid"
+)
+"""Verbs after which a noun is no object ("sitting black shirt")."""
+POSED = _set(
+    "up down out open closed raised lifted lowered spread crossed folded extended outstretched together "
+    "apart "
+    "tucked showing visible shut on off upright forward back"
+) - _set("on back")
+"""How a part is held or set ("arms crossed", "with lid up")."""

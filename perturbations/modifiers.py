@@ -91,8 +91,10 @@ _SECOND_PLACE = frozenset({"left", "right", "leftmost", "rightmost", "center", "
 
 def _descriptive(words: Sequence[Word], k: int, end: int) -> bool:
     word = words[k]
-    if words[k - 1].low == "of":
+    if k and words[k - 1].low == "of":
         return True  # "out of focus"
+    if " ".join(w.low for w in words[k : k + 2]) in lx.NAMES_OF_THINGS:
+        return False
     if end == k + 1 and (word.low in lx.NEVER_ALONE or word.low in lx.DEGREES):
         return False
     compound = word.related(frozenset({"compound"})) and not word.low.endswith(("er", "est", "ed"))

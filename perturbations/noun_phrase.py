@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perturbations import lexicon as lx
+from perturbations.labels import label_end
 from perturbations.words import Word
 
 _BEFORE = frozenset({"adj", "place", "ing", "ed", "adv", "noun", "num", "poss", "fin"})
@@ -40,7 +41,7 @@ def noun_phrase(words: Sequence[Word], i: int, loose: bool = False) -> Phrase | 
         step = _step(words, k, first, noun, loose)
         if step == "stop":
             break
-        if step == "noun":
+        if step in {"noun", "owned"}:
             noun = k
         elif step == "owner":
             noun = None
@@ -49,12 +50,16 @@ def noun_phrase(words: Sequence[Word], i: int, loose: bool = False) -> Phrase | 
             break
     if noun is not None:
         return Phrase(i, first, noun, noun + 1)
-    return _without_noun(words, i, first, k)
+    return _without_noun(words, i, first, k, loose)
 
 
-def _without_noun(words: Sequence[Word], i: int, first: int, k: int) -> Phrase | None:
+def _without_noun(words: Sequence[Word], i: int, first: int, k: int, loose: bool) -> Phrase | None:
     while k > first and words[k - 1].kind in {"adv", "comma", "cc"}:
         k -= 1
+    rest = words[i + 1 : k]
+    told = all(w.kind in {"place", "adv", "ed"} or w.low in lx.COLORS for w in rest)
+    if loose and k > i and words[i].kind == "adj" and told and _stands_for_a_thing(words, i):
+        return Phrase(i, i, i, i + 1)
     if k > first and words[k - 1].kind in {"adj", "place", "num"}:
         return Phrase(i, first, k - 1, k, nominal=False)
     if (first > i and words[first - 1].kind in {"num", "poss"}) or (
@@ -62,6 +67,13 @@ def _without_noun(words: Sequence[Word], i: int, first: int, k: int) -> Phrase |
     ):
         return Phrase(i, first - 1, first - 1, first)
     return None
+
+
+def _stands_for_a_thing(words: Sequence[Word], i: int) -> bool:
+    """ "remote in left hand", "orange on plate": an adjective at the beginning with no noun after it."""
+    if "-" in words[i].low:
+        return False
+    return words[i].low == "orange" or words[i].low not in lx.COLORS | lx.ORDINALS | lx.COMPARATIVES
 
 
 _PRONOUNS = frozenset({"that", "this", "these", "those", "both", "all", "any", "some", "another", "each"})
@@ -72,6 +84,12 @@ def _step(words: Sequence[Word], k: int, first: int, noun: int | None, loose: bo
     word, kind = words[k], words[k].kind
     if noun is None:
         return _before_noun(words, k, first)
+    if loose and label_end(words, k) > k:
+        return "stop"  # "player #12", "batter number 7"
+    if loose and kind == "adj" and word.low not in lx.MATERIALS and "-" not in words[noun].low:
+        return "stop"  # "bus double decker"
+    if loose and k == first + 1 and word.low in lx.BODY and words[noun].low in lx.OWNERS:
+        return "owned"  # "guys arm"
     if kind == "poss":
         return "owner"
     if kind == "ing" and word.low in lx.TRANSITIVE | lx.ALONE_VERBS:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from perturbations import lexicon as lx
 from perturbations.grammar import ARTICLES, COPULAS, FUNCTION_WORDS, PREPOSITIONS, RELATIVES
 
 CUES = frozenset(
@@ -52,7 +53,13 @@ def is_cue(token: str) -> bool:
 def scopes(words: Sequence[str]) -> list[Scope]:
     """Each negation with what it must govern. Where the end of it can't be told from the words alone, what
     is denied reaches on: a deletion that parts the two there is not certain."""
-    return [Scope(i, frozenset(_denied(words, i))) for i, word in enumerate(words) if is_cue(word)]
+    cues = [i for i, word in enumerate(words) if is_cue(word) and not _numbers(words, i)]
+    return [Scope(i, frozenset(_denied(words, i))) for i in cues]
+
+
+def _numbers(words: Sequence[str], cue: int) -> bool:
+    """Whether "no" is short for number ("player no. 7")."""
+    return words[cue] == "no" and cue + 1 < len(words) and words[cue + 1].isdecimal()
 
 
 def _denied(words: Sequence[str], cue: int) -> list[int]:
@@ -113,6 +120,12 @@ def _clause_ends(words: Sequence[str], i: int, found: Sequence[int]) -> bool:
 
 def _not_ends(words: Sequence[str], i: int, found: Sequence[int]) -> bool:
     """A lone adjective or verb goes on through the preposition after it ("not visible against the sky")."""
+    if words[i] in {"in", "on", "at"} and found and words[found[-1]] not in lx.LOCATIVE:
+        place = [w for w in words[i + 1 : i + 4] if w not in ARTICLES | {"far"}][:1]
+        if place and place[0] in lx.SIDES | {"row"} and words[found[-1]].endswith("ing"):
+            return True  # "not smiling in back"
+    if words[i] in lx.SIDES | {"far"} and found and words[found[-1]].endswith("ing"):
+        return words[found[-1]] not in lx.LOCATIVE  # "not smiling front row"
     alone = sum(not words[k].endswith("ly") for k in found) == 1 and words[i] in PREPOSITIONS
     return False if alone and i - 1 in found else _ends(words, i, found)
 

@@ -46,6 +46,8 @@ class Setting:
 
     listed: str = ""
     """The "and" or "or" by which a later chunk joins a noun: commas before it then are those of a list."""
+    hurried: bool = False
+    """Whether the text is a caption without articles, cut by classes of words."""
 
     @property
     def animate(self) -> bool:

@@ -51,7 +51,7 @@ class SpacyRewriter:
         frames = [" ".join(f) for f in FRAMES]
         return {
             "rewriter": "SpacyRewriter",
-            "version": 2,
+            "version": 3,
             "pipeline": name,
             "weights": weights,
             "frames": frames,

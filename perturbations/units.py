@@ -11,6 +11,7 @@ from perturbations.attachment import verdict
 from perturbations.chunks import Chunk
 from perturbations.noun_phrase import noun_phrase
 from perturbations.setting import Setting, Verdict
+from perturbations.telegraphic import telegraphic
 from perturbations.words import Word
 
 
@@ -42,8 +43,9 @@ class Unit:
         return self.parts[-1][-1].end
 
 
-def units(words: Sequence[Word], found: Sequence[Chunk], head: str) -> list[Unit]:
+def units(words: Sequence[Word], found: Sequence[Chunk], head: str, loose: bool = False) -> list[Unit]:
     """The chunks in units, each with the doubt that its borders leave."""
+    hurried = telegraphic(words, loose)
     made: list[Unit] = []
     for chunk in found:
         if not made:
@@ -52,7 +54,7 @@ def units(words: Sequence[Word], found: Sequence[Chunk], head: str) -> list[Unit
         unit = made[-1]
         later = (c.joint for c in found if c.start > chunk.start and c.kind == "noun")
         listed = next((joint for joint in later if joint in {"and", "or"}), "")
-        said = verdict(Setting(words, unit.chunks, head, listed), chunk)
+        said = verdict(Setting(words, unit.chunks, head, listed, hurried), chunk)
         _take(made, unit, chunk, said)
     for unit in made:
         unit.split = len(unit.parts) > 1 and not unit.doubt and not _shared(words, unit)

@@ -86,7 +86,7 @@ _CLOSED = (
     (frozenset({"nobody", "nothing", "none", "one", "ones", "someone"}), "noun"),
     (lx.COMPARATIVES - {"more", "most", "less", "least"}, "adj"),
     (lx.DEGREES, "adv"),
-    (lx.COLORS | lx.TEXTURES | lx.ORDINALS, "adj"),
+    (lx.COLORS | lx.TEXTURES | lx.ORDINALS | lx.STATES, "adj"),
     (lx.ANIMATES | lx.WORN | lx.NOUNS_TAKEN_FOR_VERBS, "noun"),
     (
         frozenset(
@@ -113,6 +113,7 @@ def _open(word: Word) -> str:
     return "noun" if word.tag.startswith(("N", "FW", "XX", "$", "UH")) else "adv"
 
 
+_FINITE = frozenset({"VB", "VBP", "VBZ"})
 _NOMINAL = frozenset({"attr", "dobj", "pobj", "ROOT", "nsubj", "conj", "appos", "nsubjpass"})
 _TAGS = (
     ("JJ", "adj"),
@@ -145,7 +146,7 @@ def words_of(
     """
     groups = _groups(text, offsets)
     owner = {token: i for i, group in enumerate(groups) for token in group}
-    words = []
+    words: list[Word] = []
     for i, group in enumerate(groups):
         tags, governors, relations = [], [], []
         for doc, skip in zip(docs, lead, strict=True):
@@ -159,6 +160,8 @@ def words_of(
             tags.append(doc[told + skip].tag_)
             governors.append(OUTSIDE if root.head == root else owner.get(root.head.i - skip, OUTSIDE))
             relations.append(root.dep_)
+        if all(w.tag == "NN" for w in words):  # no caption begins with a finite verb ("stop sign", "oven …")
+            tags = ["NN" if tag in _FINITE and (i == 0 or len(words) < 2) else tag for tag in tags]
         start, end = offsets[group[0]][0], offsets[group[-1]][1]
         low = "".join(docs[0][t + lead[0]].lower_ for t in group)
         words.append(

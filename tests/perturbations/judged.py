@@ -22,6 +22,12 @@ with its place, kind and the texts without it; an alternative one is accepted an
 HELD = GOLDEN.with_name("deletion_judged_held.jsonl")
 """The half of the judged expressions that no rule was tuned on."""
 
+SHORT = GOLDEN.with_name("deletion_short.jsonl")
+"""Captions in a hurry ("giraffe on right looking left"), most of them with two descriptors after the noun."""
+
+SHORT_HELD = GOLDEN.with_name("deletion_short_held.jsonl")
+"""As many more, written before the rules for them and read only after."""
+
 
 @dataclass(frozen=True)
 class Scores:

@@ -11,7 +11,7 @@ import pytest
 from perturbations import DescriptorDeletion, Extraction, SpacyRewriter
 from perturbations.negation import flip
 from refadv_ablate.seeding import generator
-from tests.perturbations.judged import lines, scores
+from tests.perturbations.judged import GOLDEN, HELD, SHORT, SHORT_HELD, lines, scores
 from tests.scripted import example
 
 
@@ -23,6 +23,26 @@ def test_judged_expressions_lose_one_descriptor_as_a_reader_would_take_it(
     assert found.good / found.deleted >= good, found.bad
     assert found.hit / found.listed >= recall
     assert found.refused / found.perturbable <= 0.03
+
+
+@pytest.mark.parametrize(("path", "good"), [(HELD, 0.95), (SHORT, 0.97), (SHORT_HELD, 0.9)])
+def test_captions_in_a_hurry_lose_one_descriptor_and_no_half_of_one(path: Path, good: float) -> None:
+    found = scores("refcoco", (0, 1, 2), path)
+    assert found.good / found.deleted >= good, found.bad
+    assert found.refused / found.perturbable <= 0.05
+
+
+@pytest.mark.parametrize("path", [GOLDEN, SHORT, SHORT_HELD])
+def test_no_deletion_of_a_caption_turns_its_polarity(path: Path) -> None:
+    rows = [r["expression"] for r in lines("refcoco", path)]
+    for seed in range(5):
+        made = DescriptorDeletion().perturb_many(
+            (example(i).saying(t), generator(seed, f"e{i}")) for i, t in enumerate(rows)
+        )
+        told = [(t, p) for t, p in zip(rows, made, strict=True) if p.status == "changed"]
+        spans = [(t, p.trace["spans"][p.trace["chosen"]]) for t, p in told]
+        assert [t for t, cuts in spans if _turned(t.replace("no. ", "nr "), cuts)] == []
+        assert [t for t, p in told if flip(t, p.example.expression)] == []
 
 
 @pytest.mark.parametrize("style", ["ref_adv_s", "refcoco"])
@@ -219,6 +239,26 @@ def test_a_fault_of_a_rule_refuses_one_expression_and_ends_no_run(monkeypatch: p
         ("the woman in black top farther back", {"the woman farther back", "the woman in black top"}),
         ("person sitting without glasses", {"person without glasses", "person sitting"}),
         ("third from right", {"third from right"}),
+        ("giraffe on right looking left", {"giraffe on right", "giraffe looking left"}),
+        ("the giraffe on right looking left", {"the giraffe on right", "the giraffe looking left"}),
+        ("man bald w/ glasses", {"man bald", "man w/ glasses"}),
+        ("motorcycle in front red", {"motorcycle in front", "motorcycle red"}),
+        ("banana far left still green", {"banana far left", "banana still green"}),
+        ("cow lying down in front", {"cow lying down", "cow in front"}),
+        ("suitcase blue bottom", {"suitcase blue", "suitcase bottom"}),
+        ("lady sitting on couch w/ laptop", {"lady sitting on couch", "lady w/ laptop"}),
+        ("baby w/ bib being held", {"baby w/ bib", "baby being held"}),
+        ("player no. 7 red", {"player no. 7", "player red"}),
+        ("lft half of sandwich", {"half of sandwich"}),
+        ("player #12", {"player"}),
+        ("guys arm on left", {"guys arm"}),
+        ("orange in front of apple", {"orange"}),
+        ("number 23", {"number 23"}),
+        ("elephant w/out tusks", {"elephant"}),
+        ("person not smiling in back", {"person not smiling", "person in back"}),
+        ("man with hands not pressed together", {"man"}),
+        ("kid next to lady in white", {"kid"}),
+        ("woman with hair hanging down", {"woman"}),
     ],
 )
 def test_each_of_several_descriptors_goes_alone(text: str, expected: set[str]) -> None:
