@@ -12,15 +12,15 @@ _BIN = re.compile(r"<(?:loc)?(\d{1,4})>")
 
 
 def quads(text: str) -> tuple[Quad, ...]:
-    """The boxes of a text in written order, each once, the numbers as they stand.
+    """The boxes of a text in written order, as often as they are there, the numbers as they stand.
 
     Runs of two bins are points and those of more than four polygons (Rex-Omni, rex_omni/parser.py): no boxes.
     """
-    found: dict[Quad, None] = {}
+    found: list[Quad] = []
     for run in _RUN.finditer(text):
         bins = [float(number) for number in _BIN.findall(run[0])]
         if len(bins) == 4:
-            found[(bins[0], bins[1], bins[2], bins[3])] = None
+            found.append((bins[0], bins[1], bins[2], bins[3]))
     return tuple(found)
 
 

@@ -7,9 +7,8 @@ stand in a sentence. The rules with their sources: docs/answers.md.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from refadv_ablate.boxes import Quad
@@ -33,13 +32,7 @@ def read(reply: Reply, dialect: Dialect, frame: Frame, seen: Seen) -> Reading:
     if isinstance(found, NoBox):
         return Reading(found)
     box, notes = frame.to_pixels(found.quads[0], seen)
-    loop = ("repeated",) if _loops(found.quads) else ()
-    return Reading(box, len(found.quads), found.quads[0], (*found.notes, *notes, *loop))
-
-
-def _loops(quads: Sequence[Quad]) -> bool:
-    """Whether an answer says one box over and over, as a model does that never came to its end."""
-    return len(quads) >= 10 and Counter(quads).most_common(1)[0][1] > len(quads) / 2
+    return Reading(box, len(found.quads), found.quads[0], (*found.notes, *notes))
 
 
 def _find(reply: Reply, dialect: Dialect) -> Found | NoBox:
@@ -62,7 +55,9 @@ def _find(reply: Reply, dialect: Dialect) -> Found | NoBox:
 
 
 def _plain(answer: tuple[Quad, ...] | NoBox) -> Found | NoBox:
-    return answer if isinstance(answer, NoBox) else Found(answer)
+    if isinstance(answer, NoBox):
+        return answer
+    return Found(answer, notes=("repeated",) if forms.loops(answer) else ())
 
 
 def _closed(text: str) -> bool:
@@ -112,7 +107,8 @@ class BoxText:
         ):
             found = form(scanned)
             if isinstance(found, Found):
-                return found
+                loop = forms.repeats(scanned) and "repeated" not in found.notes
+                return replace(found, notes=(*found.notes, "repeated")) if loop else found
             refused = refused or found
         return refused or no_box(answer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -45,6 +46,11 @@ class Found:
     quads: tuple[Quad, ...]
     firm: bool = True
     notes: tuple[str, ...] = ()
+
+
+def loops(said: Sequence[Quad]) -> bool:
+    """Whether an answer says one box over and over, as a model does that never came to its end."""
+    return len(said) >= 10 and Counter(said).most_common(1)[0][1] > len(said) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +231,18 @@ def first(answer: Text) -> Found | NoBox | None:
     return _found(quads, [*every, *answer.groups], firm=whole or cut, cut=cut and not tagged)
 
 
+def repeats(answer: Text) -> bool:
+    """Whether the text says one box over and over; the forms themselves leave repetitions out."""
+    tagged, _ = _tagged_pieces(answer)
+    paired = prose.corner_pairs(answer.text) if answer.dialect.pairs else []
+    listed = [quad for quad, _ in answer.labelled(answer.groups)]
+    return any(loops(said) for said in (listed, _items(tagged), _items(paired)))
+
+
+def _items(pieces: Iterable[Piece[Quad]]) -> list[Quad]:
+    return [quad for piece in pieces for quad in piece.items]
+
+
 def corner_pairs(answer: Text) -> Found | NoBox | None:
     """The first `(x1,y1),(x2,y2)` of a family that writes corners so."""
     if not answer.dialect.pairs or "quad_start" in answer.text:
@@ -242,7 +260,7 @@ def binned(answer: Text) -> Found | NoBox | None:
     """Four location tokens in a row; of several boxes the first counts."""
     quads = bins.quads(answer.text)
     if quads:
-        return Found(quads)
+        return Found(tuple(dict.fromkeys(quads)), notes=("repeated",) if loops(quads) else ())
     return NoBox("empty", "the answer lists no box") if bins.says_none(answer.text) else None
 
 

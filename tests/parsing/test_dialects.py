@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refadv_ablate.boxes import Box
-from refadv_ablate.parsing.dialects import BracketBoxes, JsonBoxes, PlainBoxes, TaggedBoxes, read
+from refadv_ablate.parsing.dialects import BinBoxes, BracketBoxes, JsonBoxes, PlainBoxes, TaggedBoxes, read
 from refadv_ablate.parsing.frames import OriginalPixels, Relative, ResizedPixels, SmartResize
 from refadv_ablate.prompting.protocol import RefAdvJson
 from refadv_ablate.prompting.som import MarkNumbers
@@ -285,3 +285,45 @@ def test_any_list_of_four_numbers_is_read_as_written(numbers, template):
 )  # fmt: skip
 def test_long_replies_end(text):
     assert JSON.read(text) is not None
+
+
+@pytest.mark.parametrize(
+    ("same", "others", "loops"), [(10, 0, True), (9, 0, False), (5, 5, False), (6, 5, True), (6, 4, True)]
+)
+def test_one_box_over_and_over_is_noted(same, others, loops):
+    boxes = ["[11, 22, 33, 44]"] * same + [f"[{n}, 1, 99, 99]" for n in range(others)]
+    text = "\n".join(f'{{"bbox_2d": {box}, "label": "a"}}' for box in boxes)
+    found = read(Reply(f"```json\n[{text.replace(chr(10), ',')}]\n```"), JSON, OriginalPixels(), SEEN)
+    assert found.answer == Box(*A)
+    assert found.raw == A
+    assert ("repeated" in found.notes) is loops
+
+
+@pytest.mark.parametrize(
+    ("dialect", "said"),
+    [
+        (TAGGED, "<box>[[11, 22, 33, 44]]</box>"),
+        (TAGGED, "[11, 22, 33, 44]\n"),
+        (PLAIN, '{"bbox_2d": [11, 22, 33, 44]}\n'),
+        (BinBoxes(), "<11><22><33><44>,"),
+        (JsonBoxes(pairs=True), "<|box_start|>(11,22),(33,44)<|box_end|>"),
+    ],
+)
+def test_a_loop_is_noted_in_any_spelling(dialect, said):
+    found = [read(Reply(said * times), dialect, OriginalPixels(), SEEN) for times in (1, 9, 30)]
+    assert [one.raw for one in found] == [A, A, A]
+    assert ["repeated" in one.notes for one in found] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("It may be [1, 2, 3, 4], or", "truncated"),
+        ("<think>It may be [1, 2, 3, 4], or", "truncated"),
+        ('It may be another.</think>\n{"bbox": [11, 22, 33, 44]}', "box"),
+    ],
+)
+def test_a_cut_trace_that_the_template_opened_is_no_answer(text, kind):
+    dialect = JsonBoxes(opens_thinking=True)
+    found = read(Reply(text, finish="length"), dialect, OriginalPixels(), SEEN).answer
+    assert (found.kind if isinstance(found, NoBox) else "box") == kind

@@ -235,3 +235,74 @@ def test_an_answer_is_right_by_what_its_question_expects(told, outcome, iou, rig
     assert scoring.right(answer) is right
     assert scoring.on_old_place(answer) is old
     assert Arm([answer]).counts().get(scoring.OLD_PLACE, 0) == (old and iou is not None)
+
+
+@pytest.mark.parametrize("kind", ["empty", "unparsable", "refused", "truncated"])
+def test_each_way_to_give_no_box_is_a_parse_failure_of_the_answers(kind):
+    found = scoring.rates({"box": 6, kind: 2, "missing": 2})
+    truncated = 0.25 if kind == "truncated" else 0.0
+    assert found == {"parse_failure": 0.25, "truncated": truncated, "missing": 0.2}
+    assert scoring.rates({"box": 4})["missing"] == 0.0
+    assert scoring.rates({"missing": 3}) == {"parse_failure": None, "truncated": None, "missing": 1.0}
+
+
+def test_answers_are_counted_by_the_engine_that_gave_them():
+    answers = [record(str(i), engine="one 1.0") for i in range(3)] + [record("x", engine="two 2.0")]
+    lost = [record("m", engine="one 1.0", outcome="missing", predicted=None), record("n")]
+    assert Arm([*answers, *lost]).engines() == {"one 1.0": 3, "two 2.0": 1}
+
+
+def test_an_arm_in_pieces_holds_what_it_holds_at_once():
+    arm = Arm(record(str(i), image_key=str(i % 3), outcome="box" if i % 2 else "empty") for i in range(40))
+    whole = arm.columns()
+    found = list(arm.parts(4))
+    assert len(found) == 4
+    for name in ("example", "image", "draw", "outcome", "iou"):
+        joined = np.concatenate([getattr(columns, name) for columns in found])
+        order = np.argsort(np.concatenate([columns.example for columns in found]))
+        assert (joined[order] == getattr(whole, name)[np.argsort(whole.example)]).all()
+    assert not set(found[0].example) & set(np.concatenate([c.example for c in found[1:]]))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_answers_that_are_there_twice_are_refused_in_pieces_too(number):
+    arm = Arm([*(record(str(i)) for i in range(9)), record("3")])
+    with pytest.raises(UserError, match="1 answers are there twice"):
+        list(arm.parts(number))
+    list(Arm([*(record(str(i)) for i in range(9)), record("3", draw=1)]).parts(number))
+
+
+def test_what_a_record_can_be_cut_by_is_kept_under_its_name():
+    known = {"source": "COCO", "split": "val", "category": "cup", "trace": {"kind": "colour"}}
+    wordy = {"attributes": {"short": "y" * 64, "long": "y" * 65, "split": "another"}}
+    arm = Arm([record("first"), record("second", **known, **wordy)])
+    columns = arm.columns()
+    for name, value in {"source": "COCO", "split": "val", "category": "cup", "removed": "colour"}.items():
+        column = columns.attributes(name)
+        assert column is not None
+        assert list(column) == [None, value]
+    assert "short" in arm.attributes()
+    assert "long" not in arm.attributes()
+
+
+def test_several_boxes_and_calls_begin_with_the_second():
+    assert not {"several_boxes", "several_calls"} & Arm([record(n_boxes=1, attempts=1)]).counts().keys()
+    counts = Arm([record("a", n_boxes=2), record("b", attempts=2)]).counts()
+    assert (counts["several_boxes"], counts["several_calls"]) == (1, 1)
+
+
+def test_examples_in_parts_are_known_as_such_whatever_comes_after():
+    assert Arm([record("a", part="left out"), record("b")]).parted
+    assert Arm([record("a")]).parted is False
+
+
+def test_ids_with_half_a_surrogate_pair_are_ids():
+    assert len(set(Arm([record("\udcff"), record("\udcfe")]).columns().example)) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"), [("acc5", "acc50"), ("acc075", "acc75"), ("acc95x", "acc95"), ("dig", "dig_avg")]
+)
+def test_an_unknown_metric_is_answered_with_the_nearest(asked, near):
+    with pytest.raises(UserError, match=f"There is no metric '{asked}': .*{near}"):
+        scoring.thresholds(asked)
