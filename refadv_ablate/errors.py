@@ -29,8 +29,8 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a system says where nothing more can be written: no room, none left of a quota, a file's limit."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What a system says where nothing more can be written: no room, or none left of a quota."""
 
 
 def unwritten(path: object, error: OSError) -> str:
@@ -40,7 +40,10 @@ def unwritten(path: object, error: OSError) -> str:
             f"the disk is full: {path} can't be written; make room and give the same command again, "
             "it goes on from what is kept"
         )
-    return f"can't write {path}: {error.strerror or error}; check the rights"
+    mend = (
+        "raise the limit of a file's size (ulimit -f)" if error.errno == errno.EFBIG else "check the rights"
+    )
+    return f"can't write {path}: {error.strerror or error}; {mend}"
 
 
 class FieldError(ValueError):

@@ -207,10 +207,12 @@ def test_a_further_turn_that_never_came_is_missing_and_asked_again(make):
     assert all(len(r.messages) == 3 for r in again.asked), "only the further turns were left"
 
 
-@pytest.mark.parametrize("n", [11, 13])
-def test_texts_of_other_examples_are_one_sentence(make, n):
+@pytest.mark.parametrize(
+    ("n", "cause"), [(11, "end before the data does"), (13, "were made for other examples")]
+)
+def test_texts_of_other_examples_are_one_sentence(make, n, cause):
     job = make(Scripted(gold), operators={"fixed": Fixed()})
     rows = list(map(perturbed_to_json, texts.perturb_all(Few(n, per_image=1), "fixed", Fixed(), 0)))
     shifted = replace(job, texts={"fixed": lambda: iter(rows[n - 12 :] if n > 12 else rows)})
-    with pytest.raises(UserError, match=r"texts of fixed were made for other examples .* delete"):
+    with pytest.raises(UserError, match=f"texts of fixed {cause} .* delete"):
         lines(shifted)

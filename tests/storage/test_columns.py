@@ -94,5 +94,7 @@ def test_a_full_disk_is_a_sentence(monkeypatch):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(columns, "_current", [columns._File(Full(), os.getpid())])  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="No space left on device; make room there, or set TMPDIR"):
+    with pytest.raises(
+        UserError, match=r"the disk is full: the folder for temporary files .*; make room, or set TMPDIR"
+    ):
         filled(list(range(10)), 5)

@@ -262,7 +262,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["p.jsonl"]
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_limit_on_the_size_of_files_is_a_sentence_and_leaves_the_old_file(tmp_path: Path) -> None:
     code = f"""
 import resource, signal
 from refadv_ablate.storage import records
@@ -277,7 +277,7 @@ except UserError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "can't write" in done.stdout
-    assert "File too large" in done.stdout
+    assert "File too large; raise the limit of a file's size (ulimit -f)" in done.stdout
     assert list(records.read_jsonl(tmp_path / "p.jsonl")) == [{"old": 1}]
     assert names(tmp_path) == ["p.jsonl"]
 
