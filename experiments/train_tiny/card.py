@@ -62,7 +62,7 @@ FAMILIES = {
         "Beside the answer's tokens (soft targets over neighbouring coordinates, sharpened over the run) the"
         " losses say what lies in each image token (object, shape, colour, size, fill, edges) and where one"
         " attention head of two layers should look (the referent; below it the landmark). Those read-outs are"
-        " not in the checkpoint.",
+        " not in the checkpoint.\n\n" + ORDINARY,
     ),
     "tiny_qwen2_5_vl": Family(
         "A Qwen2.5-VL",
