@@ -26,14 +26,22 @@ from benchmarks.engines.checks import NAMES, Reference, offline, references, ser
 from benchmarks.engines.environments import ROOT, VLLM, NotInstalled
 from benchmarks.engines.page import Row
 from benchmarks.engines.runs import Work, operators
-from benchmarks.engines.serving import TRANSFORMERS_SERVER, VLLM_SERVER, NotServed
+from benchmarks.engines.serving import OPENVINO_SERVER, TRANSFORMERS_SERVER, VLLM_SERVER, NotServed
 
 CHECKPOINTS = ("tiny_qwen2_5_vl", "tiny_internvl3")
 CHECKS: dict[str, Callable[[Work, Reference, Path], Row]] = {
     "vllm": partial(served, VLLM_SERVER),
     "vllm-offline": partial(offline, VLLM),
     "transformers-serve": partial(served, TRANSFORMERS_SERVER),
+    "openvino": partial(served, OPENVINO_SERVER),
 }
+SHOWN = {
+    "vllm": VLLM_SERVER.name,
+    "vllm-offline": "vLLM (offline)",
+    "transformers-serve": TRANSFORMERS_SERVER.name,
+    "openvino": OPENVINO_SERVER.name,
+}
+"""Name on the command line → name in the table."""
 NEEDS_SECONDS = 600
 INSTALL_SECONDS = 400
 """On top where the environment has to be made first: 150 s on a quiet machine, 690 s on a busy one."""
@@ -101,7 +109,7 @@ def _rows(wanted: Sequence[str], works: Sequence[Work], folder: Path) -> Iterato
             try:
                 row = CHECKS[name](work, known, at)
             except (NotInstalled, NotServed) as error:
-                row = Row(name, work.model, not_run=str(error))
+                row = Row(SHOWN[name], work.model, not_run=str(error))
             print(f"{row.name} · {work.model}: {row.not_run or row}", flush=True)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
             yield row

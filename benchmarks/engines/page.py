@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -91,10 +92,15 @@ def tables(kept: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "| engine | not run, because |"
         yield "|---|---|"
-        yield from (f"| {row['name']} | {row['not_run']} |" for row in missing)
+        yield from (f"| {_named(row)} | {row['not_run']} |" for row in missing)
     if "caches" in kept:
         yield ""
         yield from _caches(kept["caches"])
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    """An engine that runs one checkpoint and not another is named with the one that it doesn't."""
+    return " · ".join(filter(None, (row["name"], row["checkpoint"])))
 
 
 def _ran(row: Mapping[str, Any]) -> str:
@@ -130,3 +136,11 @@ def _caches(c: Mapping[str, Any]) -> Iterator[str]:
             f"| {order['name']} | {order['prefix']:.1%} | {order['image']:.1%} "
             f"| {seconds[len(seconds) // 2]:.1f} ({', '.join(f'{s:.1f}' for s in seconds)}) |"
         )
+    one, two = c["orders"]
+    found = [_times(one[kind], two[kind]) for kind in ("prefix", "image")]
+    took = _times(*(statistics.median(order["seconds"]) for order in (one, two)))
+    yield f"| **{one['name']} / {two['name']}** | {' | '.join((*found, took))} |"
+
+
+def _times(one: float, two: float) -> str:
+    return f"{one / two:.2f} times" if two else "none found"

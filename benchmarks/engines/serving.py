@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.engines.environments import ROOT, VLLM, Environment
+from benchmarks.engines.environments import OPENVINO, ROOT, VLLM, Environment
 
 QUIET = {
     "OMP_NUM_THREADS": "1",
@@ -145,7 +145,7 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float)
 def _last_error(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     told = [line for line in lines if "Error" in line or "error:" in line]
-    return " ".join((told or lines or ["it said nothing"])[-1].split())[-300:]
+    return " ".join((told or lines or ["it said nothing"])[-1].split())[:300]
 
 
 VLLM_SERVER = Server(
@@ -163,4 +163,13 @@ TRANSFORMERS_SERVER = Server(
         str(ROOT / ".venv" / "bin" / "transformers"), "serve", str(checkpoint), "--device", "cpu",
         "--dtype", "float32", "--host", "127.0.0.1", "--port", str(port),
     ],
+)  # fmt: skip
+OPENVINO_SERVER = Server(
+    "OpenVINO 2026.4",
+    lambda checkpoint, port: [
+        str(OPENVINO.python), str(ROOT / "benchmarks" / "engines" / "openvino_server.py"),
+        str(checkpoint), str(port),
+    ],
+    OPENVINO,
+    lambda checkpoint: "openvino",
 )  # fmt: skip

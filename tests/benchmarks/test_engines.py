@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import sqlite3
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from benchmarks.engines import environments, page, runs
+from benchmarks.engines import environments, openvino_server, page, runs
 from benchmarks.engines.__main__ import main
 from benchmarks.engines.environments import Environment, named_vllm, torchvision_without_operators
 from benchmarks.engines.others import REASONS
@@ -94,7 +102,7 @@ def test_an_engine_that_does_not_exist_is_named() -> None:
 
 
 def test_each_engine_that_is_not_run_says_why() -> None:
-    assert set(REASONS) == {"sglang", "lmdeploy", "llama.cpp", "openvino"}
+    assert set(REASONS) == {"sglang", "lmdeploy", "llama.cpp"}
     assert all(reason and "not tried" not in reason for _, reason in REASONS.values())
 
 
@@ -148,3 +156,55 @@ def test_kept_measurements_are_those_of_the_page() -> None:
     kept = json.loads(page.KEPT.read_text(encoding="utf-8"))
     text = page.PAGE.read_text(encoding="utf-8")
     assert "\n".join(page.tables(kept)) in text
+
+
+# ── OpenVINO's server ───────────────────────────────────────────────────────────────────────────
+
+
+class Echo:
+    """Stands for the engine: says what it was asked."""
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["messages"] == []:
+            raise ValueError("nothing asked")
+        images: list[Any] = []
+        parts = [
+            openvino_server.part_of(part, images) for part in openvino_server.parts_of(asked["messages"][0])
+        ]
+        sizes = [image.size for image in images]
+        return {"choices": [{"message": {"content": f"{parts} {sizes}"}, "finish_reason": "stop"}]}
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), openvino_server.handler(Echo()))  # type: ignore[arg-type]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def posted(url: str, messages: list[Any]) -> tuple[int, str]:
+    body = json.dumps({"messages": messages}).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/chat/completions", body)) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_openvinos_server_reads_images_and_texts_and_says_what_failed(url: str) -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (3, 2)).save(data, "PNG")
+    picture = {"url": f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"}
+    parts = [{"type": "image_url", "image_url": picture}, {"type": "text", "text": "the cup"}]
+    status, told = posted(url, [{"role": "user", "content": parts}])
+    assert status == 200
+    assert "{'type': 'image'}, {'type': 'text', 'text': 'the cup'}] [(3, 2)]" in told
+    assert "{'type': 'text', 'text': 'hello'}] []" in posted(url, [{"role": "user", "content": "hello"}])[1]
+    assert posted(url, []) == (400, '{"error": {"message": "ValueError: nothing asked"}}')
+    with urllib.request.urlopen(f"{url}/models") as listed:
+        assert json.load(listed)["data"] == [{"id": "openvino"}]
