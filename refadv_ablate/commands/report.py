@@ -182,16 +182,17 @@ def _galleries(cells: Sequence[Cell], folder: Path, options: Options) -> Iterato
     for cell in cells:
         if not options.gallery or not cell.operators:
             continue
-        image_of = images_of(cell) or (lambda _id: None)
+        chosen = gallery.Chosen.of(gallery.Records(cell.records), options.gallery)
+        wanted = {original.example_id for original, _ in chosen.pairs}
+        image_of = images_of(cell, wanted) or (lambda _id: None)
         words = (*cell.operators, cell.names.model, cell.names.data, cell.prompt)
         place = folder / "galleries" / _safe("--".join(filter(None, words)))
         gallery.write(
             place / "gallery.html",
-            gallery.Records(cell.records),
+            chosen,
             image_of,
             title=" · ".join(filter(None, words)),
             back="../../report.html",
-            most=options.gallery,
             images=options.images,
         )
         yield cell.path, place / "gallery.html"

@@ -16,6 +16,7 @@ from refadv_ablate.data.naming import UNKNOWN, Names
 from refadv_ablate.data.opening import ImageFolders, image_of
 from refadv_ablate.data.orientation import Grid, orientation_of, shown_size, to_stored
 from refadv_ablate.errors import ImageUnreadable
+from refadv_ablate.storage.remembered import Remembered
 from refadv_ablate.types import Example, ImageRef
 
 
@@ -55,8 +56,10 @@ class Examiner:
     names: Names = UNKNOWN
     grid: Grid | None = None
     notes: dict[str, str] = field(default_factory=dict)
-    _ids: dict[str, int] = field(default_factory=dict)
-    _said: dict[bytes, str] = field(default_factory=dict)
+    repeats: bool = True
+    """Whether expressions that are said of an image again are found."""
+    _ids: Remembered = field(default_factory=Remembered)
+    _said: Remembered = field(default_factory=Remembered)
     unclear: int = 0
     """Examples for which the instance annotations hold no image of their name that is clearly theirs."""
     _decoded: dict[str, str] = field(default_factory=dict)
@@ -237,8 +240,8 @@ class Examiner:
         return found
 
     def _unique(self, row: Row, example: Example) -> tuple[Example | None, Finding | None]:
-        times = self._ids[example.id] = self._ids.get(example.id, 0) + 1
-        finding = self._repeated(example)
+        times = self._ids.add(example.id)
+        finding = self._repeated(example, times) if self.repeats else None
         if times > 1 and row.id:
             return None, Finding(
                 "duplicate_id", example.id, example.image.key, f"{row.where}: the id was used before"
@@ -248,10 +251,10 @@ class Examiner:
             finding = finding and Finding(finding.kind, example.id, finding.image, finding.detail)
         return example, finding
 
-    def _repeated(self, example: Example) -> Finding | None:
-        said = hashlib.blake2b(_bytes(f"{example.image.key}\0{example.expression}"), digest_size=12).digest()
-        first = self._said.setdefault(said, example.id)
-        if first == example.id and self._ids[example.id] == 1:
+    def _repeated(self, example: Example, times: int) -> Finding | None:
+        said = hashlib.blake2b(_bytes(f"{example.image.key}\0{example.expression}"), digest_size=12)
+        first = self._said.setdefault(said.hexdigest(), example.id)
+        if first == example.id and times == 1:
             return None
         return Finding(
             "duplicate_expression",

@@ -91,7 +91,8 @@ class Annotations:
     def __iter__(self) -> Iterator[Example]:
         """Examples in stored order. Raises UserError at the first bad row that isn't excluded."""
         self._counts.clear()
-        for example, finding in self.examined(decode="broken_image" in self.exclude):
+        repeats = "duplicate_expression" in self.exclude
+        for example, finding in self.examined("broken_image" in self.exclude, repeats):
             if finding is not None and finding.kind in self.exclude:
                 self._counts[finding.kind] = self._counts.get(finding.kind, 0) + 1
             elif finding is not None and finding.stops:
@@ -110,14 +111,19 @@ class Annotations:
 
         return replace(example, negation=negated(example.expression))
 
-    def examined(self, decode: bool = False) -> Iterator[tuple[Example | None, Finding | None]]:
+    def examined(
+        self, decode: bool = False, repeats: bool = True
+    ) -> Iterator[tuple[Example | None, Finding | None]]:
         """Each row as an example, a finding, or both; `exclude` plays no part. decode: open every image.
+
+        repeats: find expressions that are said of an image again.
 
         Raises UserError for a set that can't be read, and for one whose boxes contradict their convention.
         """
         self._notes.clear()
         label, form = self.chosen()
         examiner = self._examiner(form, decode)
+        examiner.repeats = repeats
         rows = form.rows(self.place)
         start = list(islice(rows, SAMPLE))
         if not start:

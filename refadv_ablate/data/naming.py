@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from refadv_ablate.storage.remembered import Remembered
+
 _REF_SUFFIX = re.compile(r"(COCO_\w+_\d{12})_\d+(\.\w+)$")
 _COCO = re.compile(r"(COCO_\w+_)?\d{12}\.\w+$")
 
@@ -61,7 +63,7 @@ UNKNOWN = Names()
 
 def names_of(full_names: Iterable[str]) -> Names:
     """Looks through the full names of a set."""
-    known: dict[str, str] = {}
+    known = Remembered()
     shared: set[str] = set()
     folders: set[str] = set()
     for full in full_names:

@@ -8,6 +8,7 @@ parameters and the options. Nothing else enters: not the run, the operator's nam
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -83,9 +84,14 @@ def ask(
     failures: dict[str, str] = {}
     pending: dict[str, str] = {}
     asked: set[int] = set()
+    """Keys that are on their way, or that failed."""
+    kept: deque[int] = deque()
+    """Those among them whose answers are in the store by now."""
 
     def lacking() -> Iterator[Request]:
         for batch in batched(requests, LOOKUP):
+            while kept:  # before looking up: from here on the store knows them
+                asked.discard(kept.popleft())
             known = store.get_many([key for key, _ in batch])
             by_image: dict[str, list[tuple[str, Request]]] = {}
             for key, request in batch:
@@ -107,6 +113,7 @@ def ask(
             failures[key] = reply.error
         else:
             store.put_many([(key, reply)], about)
+            kept.append(int(key[:15], 16))
         return reply
 
     heard = False

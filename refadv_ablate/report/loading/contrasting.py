@@ -125,11 +125,13 @@ def _groups(study: Study, kind: str, by: str, sides: _Sides) -> Iterator[tuple[s
             yield _names(comparison, ""), _parts(cell, comparison, by, sides)
         return
     name: Callable[[Comparison], str] = lambda c: str(getattr(c, kind))  # noqa: E731  # a key function
-    groups: dict[str, dict[str, Side]] = {}
+    groups: dict[str, dict[str, tuple[Cell, Comparison]]] = {}
     for cell, comparison in known:
         members = groups.setdefault(_names(comparison, kind), {})
-        members.setdefault(name(comparison), sides.of(cell, comparison, name(comparison)))
-    yield from ((where, list(members.values())) for where, members in groups.items() if len(members) > 1)
+        members.setdefault(name(comparison), (cell, comparison))
+    for where, members in groups.items():
+        if len(members) > 1:
+            yield where, [sides.of(*member, label) for label, member in members.items()]
 
 
 def _names(comparison: Comparison, without: str) -> str:

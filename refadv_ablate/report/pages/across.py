@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -13,6 +12,7 @@ from refadv_ablate.report.pages.gallery import flip, pairs_of
 from refadv_ablate.report.pages.imagery import images_of
 from refadv_ablate.report.pages.thumbnails import Thumbnails
 from refadv_ablate.statistics.formatting import cell_name, operator_name
+from refadv_ablate.storage.remembered import Remembered
 from refadv_ablate.types import ORIGINAL, Comparison, ImageRef, Record
 
 MOST = 60
@@ -55,12 +55,12 @@ class Shown:
 
 def gather(pairs: Pairs, pages: Mapping[str, str], most: int = MOST) -> list[Shown]:
     """The examples that changed sides in most cells; `pages` are the galleries' addresses by `cell_name`."""
-    counts: Counter[tuple[str, str]] = Counter()
+    counts = Remembered()
     for cell, comparison in pairs:
         for original, perturbed in _pairs(cell, comparison):
             if flip(original, perturbed) in ("rw", "wr"):
-                counts[cell.names.data, original.example_id] += 1
-    chosen = [key for key, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]]
+                counts.add(f"{cell.names.data}\0{original.example_id}")
+    chosen = [_key(text) for text, _ in counts.top(most)]
     found = _with_images(chosen, pairs)
     for cell, comparison in pairs:
         link = pages.get(cell_name(comparison), "")
@@ -71,9 +71,18 @@ def gather(pairs: Pairs, pages: Mapping[str, str], most: int = MOST) -> list[Sho
     return [found[key] for key in chosen if key in found]
 
 
+def _key(text: str) -> tuple[str, str]:
+    data, _, example = text.partition("\0")
+    return data, example
+
+
 def _pairs(cell: Cell, comparison: Comparison) -> Iterator[tuple[Record, Record]]:
     wanted = (ORIGINAL, comparison.operator)
-    yield from pairs_of(record for record in cell.records() if record.condition in wanted)
+
+    def read() -> Iterator[Record]:
+        return (record for record in cell.records() if record.condition in wanted)
+
+    return pairs_of(read(), read)
 
 
 def _with_images(chosen: Sequence[tuple[str, str]], pairs: Pairs) -> dict[tuple[str, str], Shown]:
@@ -82,7 +91,8 @@ def _with_images(chosen: Sequence[tuple[str, str]], pairs: Pairs) -> dict[tuple[
     found = {}
     for data in dict.fromkeys(data for data, _ in chosen):
         cells = [cell for cell, _ in pairs if cell.names.data == data]
-        image_of = next(filter(None, map(images_of, cells[:1])), _no_image)
+        wanted = {example for other, example in chosen if other == data}
+        image_of = (images_of(cells[0], wanted) if cells else None) or _no_image
         for key in (key for key in chosen if key[0] == data):
             index = thumbnails.add(image_of(key[1]))
             found[key] = Shown(key[1], data, "" if index is None else thumbnails.sources[index])

@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from refadv_ablate.boxes import Box, Size
 from refadv_ablate.changes import Images
@@ -30,7 +33,8 @@ from refadv_ablate.report.pages.words import changes, descriptors
 from refadv_ablate.statistics.formatting import points, with_interval
 from refadv_ablate.statistics.profile import NAMES, SIGNED, Finding, findings, on_old_place
 from refadv_ablate.storage.jsonl import atomic, read_json, to_line
-from refadv_ablate.storage.records import load, read_records
+from refadv_ablate.storage.records import load, read_records, record_from_json, record_to_json
+from refadv_ablate.storage.remembered import Remembered
 from refadv_ablate.types import ORIGINAL, Comparison, Data, ImageRef, Json, Record
 
 Pair = tuple[Record, Record]
@@ -54,18 +58,46 @@ LONGEST = 4000
 """Characters of an answer or a reasoning trace that the page holds."""
 
 
-def pairs_of(records: Iterable[Record]) -> Iterator[Pair]:
-    """(original, perturbed) for every draw of every example, in the order of the perturbed records."""
+WINDOW = 4_096
+"""Originals that are held while their perturbed answers are looked for."""
+
+
+def pairs_of(
+    records: Iterable[Record], again: Callable[[], Iterable[Record]] | None = None
+) -> Iterator[Pair]:
+    """(original, perturbed) for every draw of every example, in the order of the perturbed records.
+
+    again: reads the records once more. Then only the last originals are held, since a run writes those of one
+    example together; where a perturbed answer is further off, all originals are kept on disk.
+    """
     originals: dict[str, Record] = {}
     waiting: dict[str, list[Record]] = {}
+    kept: Remembered | None = None
+    dropped = False
+    for record in records:
+        name = record.example_id
+        if record.condition == ORIGINAL:
+            originals[name] = record
+            yield from ((record, late) for late in waiting.pop(name, ()))
+            if again is not None and len(originals) > WINDOW:
+                del originals[next(iter(originals))]
+                dropped = True
+        elif name in originals:
+            yield originals[name], record
+        elif again is not None and (dropped or len(waiting) > WINDOW):
+            kept = kept or _originals(again())
+            if (line := kept.get(name)) is not None:
+                yield record_from_json(json.loads(line)), record
+        else:
+            waiting.setdefault(name, []).append(record)
+
+
+def _originals(records: Iterable[Record]) -> Remembered:
+    kept = Remembered()
     for record in records:
         if record.condition == ORIGINAL:
-            originals[record.example_id] = record
-            yield from ((record, late) for late in waiting.pop(record.example_id, ()))
-        elif record.example_id in originals:
-            yield originals[record.example_id], record
-        else:
-            waiting.setdefault(record.example_id, []).append(record)
+            kept.setdefault(record.example_id, to_line(record_to_json(record)))
+    return kept
 
 
 def flip(original: Record, perturbed: Record) -> Flip:
@@ -80,28 +112,45 @@ def flip(original: Record, perturbed: Record) -> Flip:
     return "rw" if before else "wr"
 
 
-def choose(kinds: Sequence[Flip], n: int | None) -> list[int]:
+def choose(kinds: Iterable[Flip], n: int | None) -> list[int]:
     """Places of at most n pairs, in order: flips first, since they are what one argues about, then the
 
     rest evenly spaced.
     """
-    if n is None or len(kinds) <= n:
-        return list(range(len(kinds)))
-    flipped = [i for i, kind in enumerate(kinds) if kind in ("rw", "wr")]
-    others = [i for i, kind in enumerate(kinds) if kind not in ("rw", "wr")]
-    kept = _spaced(flipped, n)
-    return sorted(kept + _spaced(others, n - len(kept)))
+    flipped = np.fromiter((kind in ("rw", "wr") for kind in kinds), bool)
+    if n is None or len(flipped) <= n:
+        return list(range(len(flipped)))
+    kept = _spaced(np.flatnonzero(flipped), n)
+    return sorted(kept + _spaced(np.flatnonzero(~flipped), n - len(kept)))
 
 
-def _spaced(items: Sequence[int], n: int) -> list[int]:
+def _spaced(items: NDArray[np.intp], n: int) -> list[int]:
     if len(items) <= n:
-        return list(items)
-    return [items[i * len(items) // n] for i in range(n)]
+        return [int(place) for place in items]
+    return [int(items[i * len(items) // n]) for i in range(n)]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The pairs that a page shows, and of which kinds all were."""
+
+    pairs: Sequence[Pair]
+    counts: Mapping[Flip, int]
+
+    @classmethod
+    def of(cls, pairs: Iterable[Pair], most: int | None) -> Chosen:
+        """At most so many (see `choose`). Pairs that can be iterated twice aren't all held."""
+        again = list(pairs) if isinstance(pairs, Iterator) else pairs
+        known = list(FLIPS)
+        kinds = bytearray(known.index(flip(*pair)) for pair in again)
+        places = set(choose((known[code] for code in kinds), most))
+        shown = [pair for place, pair in enumerate(again) if place in places]
+        return cls(shown, {kind: kinds.count(code) for code, kind in enumerate(known)})
 
 
 def write(
     path: Path,
-    pairs: Iterable[Pair],
+    pairs: Iterable[Pair] | Chosen,
     image_of: Callable[[str], ImageRef | None],
     *,
     title: str,
@@ -118,25 +167,20 @@ def write(
     `most` limits the examples (see `choose`); the page says how many there were. An image that can't
     be had leaves an empty frame with the boxes. A picture that was changed is made from its edits and stands
     beside the original; `others` has the images of the data by key, for questions about another.
-    Pairs that can be iterated twice aren't all held.
     """
-    again = list(pairs) if isinstance(pairs, Iterator) else pairs
-    kinds = [flip(*pair) for pair in again]
-    places = set(choose(kinds, most))
+    chosen = pairs if isinstance(pairs, Chosen) else Chosen.of(pairs, most)
     folder = path.with_name(f"{path.stem}_images") if images == "folder" else None
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
     thumbnails = Thumbnails(folder)
-    shown = (pair for place, pair in enumerate(again) if place in places)
     cards = [
         _card(original, perturbed, *_pictures(perturbed, image_of(original.example_id), others, thumbnails))
-        for original, perturbed in shown
+        for original, perturbed in chosen.pairs
     ]
-    counts = Counter(kinds)
     about = {
         "arms": arms,
-        "total": len(kinds),
-        "kinds": {kind: [name, counts[kind]] for kind, name in FLIPS.items()},
+        "total": sum(chosen.counts.values()),
+        "kinds": {kind: [name, chosen.counts[kind]] for kind, name in FLIPS.items()},
         "conditions": sorted({card["cond"] for card in cards}),
     }
     with atomic(path) as file:
@@ -152,17 +196,16 @@ class Records:
     read: Callable[[], Iterable[Record]]
 
     def __iter__(self) -> Iterator[Pair]:
-        return pairs_of(self.read())
+        return pairs_of(self.read(), self.read)
 
 
 def from_cell(
     folder: Path, data: Data, *, most: int | None = 200, images: Literal["inline", "folder"] = "inline"
 ) -> Path:
     """gallery.html of a cell's folder, from its predictions.jsonl and the data they were made on."""
-    pairs = Records(lambda: read_records(folder / "predictions.jsonl"))
-    ids = [(original.example_id, flip(original, perturbed)) for original, perturbed in pairs]
-    wanted = {ids[place][0] for place in choose([kind for _, kind in ids], most)}
-    keys = {str(r.picture["of"]) for _, r in pairs if r.example_id in wanted and "of" in r.picture}
+    chosen = Chosen.of(Records(lambda: read_records(folder / "predictions.jsonl")), most)
+    wanted = {original.example_id for original, _ in chosen.pairs}
+    keys = {str(r.picture["of"]) for _, r in chosen.pairs if "of" in r.picture}
     refs: dict[str, ImageRef] = {}
     others: dict[str, ImageRef] = {}
     for example in whole(data):
@@ -174,11 +217,10 @@ def from_cell(
     page, about = folder / "gallery.html", _delta(folder)
     return write(
         page,
-        pairs,
+        chosen,
         refs.get,
         title=title,
         subtitle=about,
-        most=most,
         images=images,
         others=others.__getitem__,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from refadv_ablate import assets
 from refadv_ablate.errors import UserError
@@ -22,13 +22,13 @@ def data_of(cell: Cell) -> Data | None:
     return data
 
 
-def images_of(cell: Cell) -> Callable[[str], ImageRef | None] | None:
-    """Example id → image; None where the data can't be had."""
+def images_of(cell: Cell, wanted: Collection[str] | None = None) -> Callable[[str], ImageRef | None] | None:
+    """Example id → image, of those that are wanted (None: all); None where the data can't be had."""
     data = data_of(cell)
     if data is None:
         return None
     try:
-        refs = {example.id: example.image for example in data}
+        refs = {example.id: example.image for example in data if wanted is None or example.id in wanted}
     except UserError:
         return None
     return refs.get
