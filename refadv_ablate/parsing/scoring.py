@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections import Counter
@@ -18,7 +17,7 @@ from refadv_ablate.boxes import Box, Floats, iou
 from refadv_ablate.errors import UserError, nearest
 from refadv_ablate.parsing.position import NAMES as POSITIONS
 from refadv_ablate.parsing.position import positions
-from refadv_ablate.storage.columns import Spool, Table, pieces
+from refadv_ablate.storage.columns import Spool, Table, hashed, pieces
 from refadv_ablate.types import Json, Outcome, Record, Status
 
 Ints = NDArray[np.int64]
@@ -196,8 +195,8 @@ class Arm:
             self._rows.pad(f"number {name}", row).append(number)
         for name, label in _labels(record):
             self._put_label(name, label, row)
-        buffers["example"].append(_hash(record.example_id))
-        buffers["image"].append(_hash(record.image))
+        buffers["example"].append(hashed(record.example_id))
+        buffers["image"].append(hashed(record.image))
         buffers["draw"].append(record.draw)
         buffers["outcome"].append(OUTCOMES.index(record.outcome))
         buffers["iou"].append(value)
@@ -256,8 +255,7 @@ class Arm:
 
     def images(self) -> int:
         """How many images its answers are about."""
-        found = self._rows.parted("image", pieces(len(self)))
-        return sum(len(np.unique(table["image"])) for table in found)
+        return self._rows.distinct("image")
 
     def _columns(self, table: Table) -> Columns:
         return Columns(
@@ -309,11 +307,6 @@ def rates(counts: Mapping[str, int]) -> dict[str, float | None]:
         "truncated": counts.get("truncated", 0) / answered if answered else None,
         "missing": missing / (answered + missing) if answered + missing else None,
     }
-
-
-def _hash(text: str) -> int:
-    """64 bits: two of 100,000 ids meet with a probability of 3 in 10 billion."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def _refuse_twins(columns: Columns) -> None:

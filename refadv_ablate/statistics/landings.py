@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from refadv_ablate.parsing.landing import LANDINGS
 from refadv_ablate.parsing.scoring import Arm, Columns
 from refadv_ablate.statistics.estimates import difference_of, fraction_of
 from refadv_ablate.statistics.pairing import together
-from refadv_ablate.statistics.samples import ByImage
+from refadv_ablate.statistics.samples import Gathered, Sample
+from refadv_ablate.storage.columns import Spool, pieces
 from refadv_ablate.types import Estimate
 
 ATTRIBUTE = "landed"
@@ -50,21 +52,18 @@ class Flow:
 def flow(original: Arm, perturbed: Arm) -> Flow | None:
     """Over the examples answered in both arms; None where the records don't say where answers landed."""
     size = len(LANDINGS)
-    moved, found = np.zeros((size, size)), ByImage()
-    for pieces in together(original, perturbed):
-        before, after = (_shares(columns) for columns in pieces)
+    moved, rows = np.zeros((size, size)), Spool({"image": "Q", "before": f"{size}d", "after": f"{size}d"})
+    for both in together(original, perturbed):
+        before, after = (_shares(columns) for columns in both)
         if before is None or after is None:
             return None
         _, left, right = np.intersect1d(before.example, after.example, return_indices=True)
         one, two, image = before.rows[left], after.rows[right], before.image[left]
         moved += one.T @ two
-        for i in range(size):
-            found.add(("original", i), one[:, i], image)
-            found.add(("perturbed", i), two[:, i], image)
-            found.add(("change", i), np.round(two[:, i] - one[:, i], 12), image)
+        rows.extend({"image": image, "before": one, "after": two})
     if not moved.any():
         return None
-    samples = found.samples()
+    samples = _samples(rows)
     kinds = [i for i in range(size) if moved[i].any() or moved[:, i].any() or i == 0]
     shares = tuple(
         Share(
@@ -76,6 +75,19 @@ def flow(original: Arm, perturbed: Arm) -> Flow | None:
         for i in kinds
     )
     return Flow(tuple(LANDINGS[i] for i in kinds), shares, moved[np.ix_(kinds, kinds)])
+
+
+def _samples(rows: Spool) -> Mapping[tuple[str, int], Sample]:
+    """Of the shares of each kind in both conditions, and of their change, by image."""
+    found: dict[tuple[str, int], Gathered] = defaultdict(Gathered)
+    for table in rows.parted("image", pieces(len(rows))):
+        _, image = np.unique(table["image"], return_inverse=True)
+        for i in range(len(LANDINGS)):
+            one, two = table["before"][:, i], table["after"][:, i]
+            found["original", i].add(one, image)
+            found["perturbed", i].add(two, image)
+            found["change", i].add(np.round(two - one, 12), image)
+    return {key: gathered.sample() for key, gathered in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ one example averaged first, with an interval clustered by image. docs/understand
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from refadv_ablate.parsing.scoring import NOT_SCORED, Mask
 from refadv_ablate.statistics.attribution import Subsets
 from refadv_ablate.statistics.estimates import difference_of, fraction_of
 from refadv_ablate.statistics.samples import ByImage, Sample
-from refadv_ablate.storage.columns import Spool, Table, pieces
+from refadv_ablate.storage.columns import Spool, Table, hashed, pieces
 from refadv_ablate.types import ORIGINAL, Estimate, Expectation, Record, Score
 
 HIT = 0.5
@@ -57,7 +56,7 @@ class Answers:
             _append(self._original, record, 0)
         else:
             _append(self._changed, record, self._parts.setdefault(record.part, len(self._parts)))
-            self._subsets.add(_hash(record.example_id), record.trace, (record.iou or 0.0) >= HIT)
+            self._subsets.add(hashed(record.example_id), record.trace, (record.iou or 0.0) >= HIT)
 
     def refusals(self) -> dict[str, int]:
         """Why examples could not be changed, and how many of each, the commonest first."""
@@ -99,8 +98,8 @@ def _append(column: Spool, record: Record, part: int) -> None:
     numbers: IoU, chance, the box of the answer, that of the original's referent, the map (NaN: no box).
     """
     buffers = column.buffers
-    buffers["example"].append(_hash(record.example_id))
-    buffers["image"].append(_hash(record.image))
+    buffers["example"].append(hashed(record.example_id))
+    buffers["image"].append(hashed(record.image))
     flags = (record.placebo, record.original_target is not None, record.outcome == "none")
     buffers["codes"].extend((part, EXPECTATIONS.index(record.expectation), *map(int, flags)))
     buffers["numbers"].extend(
@@ -113,10 +112,6 @@ def _append(column: Spool, record: Record, part: int) -> None:
         )
     )
     column.ended()
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 _NOWHERE = [np.nan] * 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from typing import Any
 
 from refadv_ablate.errors import UserError
@@ -31,7 +32,8 @@ class Remembered:
         if self._database is None:
             return self._here.get(key)
         row = self._run("SELECT value FROM seen WHERE key = ?", _bytes(key)).fetchone()
-        return row and row[0]
+        value = row and row[0]
+        return _text(value) if isinstance(value, bytes) else value
 
     def setdefault(self, key: str, value: str) -> str:
         """The value that the key had first."""
@@ -51,7 +53,7 @@ class Remembered:
         if self._database is None:
             return sorted(self._here.items(), key=lambda item: (-item[1], item[0]))[:most]
         found = self._run("SELECT key, value FROM seen ORDER BY value DESC, key LIMIT ?", most)
-        return [(key.decode("utf-8", "surrogatepass"), times) for key, times in found]
+        return [(_text(key), times) for key, times in found]
 
     def _put(self, key: str, value: Any) -> None:
         if self._database is None:
@@ -59,15 +61,16 @@ class Remembered:
             if len(self._here) > self._most:
                 self._move()
             return
-        self._run("INSERT OR REPLACE INTO seen VALUES (?, ?)", _bytes(key), value)
+        self._run("INSERT OR REPLACE INTO seen VALUES (?, ?)", _bytes(key), _stored(value))
 
     def _move(self) -> None:
         # the data may be gone through by an engine's thread, one at a time
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._database.close)
         for statement in _PREPARE:
             self._run(statement)
         for key, value in self._here.items():
-            self._run("INSERT INTO seen VALUES (?, ?)", _bytes(key), value)
+            self._run("INSERT INTO seen VALUES (?, ?)", _bytes(key), _stored(value))
         self._here.clear()
 
     def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
@@ -83,3 +86,12 @@ class Remembered:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def _stored(value: Any) -> Any:
+    """Text as bytes: SQLite takes no lone surrogate, which a file's name can hold."""
+    return _bytes(value) if isinstance(value, str) else value

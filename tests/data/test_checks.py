@@ -280,6 +280,19 @@ def test_repeated_expressions_are_kept_counted_and_excluded_on_request(scenes: S
     assert fewer.excluded == {"duplicate_expression": 2}
 
 
+def test_what_was_seen_is_found_again_when_it_lies_on_disk(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refadv_ablate.storage.remembered.MOST", 2)
+    rows = [{**GOOD, "expression": f"number {i}"} for i in range(6)]
+    data = own(scenes, *rows, rows[0])
+    ids = [e.id for e in data]
+    assert len(set(ids)) == 7 and ids[6] == f"{ids[0]}-2"
+    assert report(data).counts == {"duplicate_expression": 1}
+    fewer = own(scenes, *rows, rows[0], exclude="[duplicate_expression]")
+    assert [e.id for e in fewer] == ids[:6]
+
+
 def test_truncated_images_are_found_by_the_report_and_excluded_on_request(scenes: Scenes) -> None:
     broken_image(scenes)
     rows = [GOOD, {**GOOD, "image": name_of(2), "box": [5, 40, 35, 85]}]

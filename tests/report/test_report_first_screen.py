@@ -11,8 +11,9 @@ import pytest
 from refadv_ablate.boxes import Box
 from refadv_ablate.commands.report import run
 from refadv_ablate.report.figures.inline_svg import inline
-from refadv_ablate.report.pages import across, examples, shots
+from refadv_ablate.report.pages import across, examples, gallery, shots
 from refadv_ablate.report.pages.across import Answer, Shown
+from refadv_ablate.storage import remembered
 from refadv_ablate.storage.records import write_records
 from refadv_ablate.types import ORIGINAL
 from tests.report.making import NASTY, records
@@ -98,6 +99,21 @@ def test_examples_that_changed_sides_in_most_cells_come_first(tmp_path):
     shown = across.gather(found.pairs, {}, most=3)
     assert len(shown) == 3
     assert all(len(each.answers) == 2 for each in shown)
+
+
+def test_which_examples_come_first_does_not_depend_on_what_is_held(tmp_path, monkeypatch):
+    from refadv_ablate.report.loading.sources import from_files
+    from refadv_ablate.report.loading.study import study
+
+    for place, operator in enumerate(("bow", "fixed"), 1):
+        arms = [*records(30, hit=1.0), *records(30, seed=place, condition=operator, hit=0.5)]
+        write_records(tmp_path / operator / "predictions.jsonl", arms)
+    found = study(from_files([tmp_path]), n_boot=200)
+    whole = across.gather(found.pairs, {}, most=20)
+    assert len(whole[0].flips) == 2 and len(whole[-1].flips) < 2
+    monkeypatch.setattr(gallery, "WINDOW", 4)
+    monkeypatch.setattr(remembered, "MOST", 4)
+    assert across.gather(found.pairs, {}, most=20) == whole
 
 
 def test_a_figure_takes_the_colours_of_the_page():

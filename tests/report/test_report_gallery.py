@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from refadv_ablate.boxes import BoxMap
@@ -128,6 +130,37 @@ def test_pairs_meet_in_any_order_and_with_several_draws():
     assert len(found) == 8
     assert all(a.example_id == b.example_id and a.condition == "original" for a, b in found)
     assert {(b.example_id, b.draw) for _, b in found} == {(r.example_id, r.draw) for r in second}
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 5), st.integers(1, 2))
+@settings(deadline=None, max_examples=60)
+def test_few_originals_are_held_and_the_pairs_are_the_same(rng, window, memory):
+    """Whatever the order: of a run (together), one condition after the other, or mixed."""
+    arms = [*records(9), *records(9, seed=1, condition="bow"), *records(7, seed=2, condition="fixed")]
+    rng.shuffle(arms)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gallery, "WINDOW", window)
+        patch.setattr("refadv_ablate.storage.remembered.MOST", memory)
+        found = list(gallery.pairs_of(iter(arms), lambda: iter(arms)))
+    name = lambda pair: (pair[1].example_id, pair[1].condition)  # noqa: E731  # a key function
+    assert sorted(found, key=name) == sorted(gallery.pairs_of(arms), key=name)
+    assert len(found) == 16
+
+
+def test_perturbed_answers_without_an_original_have_no_pair_and_are_not_held(monkeypatch):
+    monkeypatch.setattr(gallery, "WINDOW", 2)
+    arms = [*records(3), *records(9, seed=1, condition="bow")]
+    assert len(list(gallery.pairs_of(arms, lambda: iter(arms)))) == 3
+
+
+def test_what_a_page_shows_is_chosen_in_two_readings():
+    made = pairs(60)
+    chosen = gallery.Chosen.of(iter(made), 12)
+    assert chosen == gallery.Chosen.of(made, 12)
+    kinds = [gallery.flip(*pair) for pair in made]
+    assert list(chosen.pairs) == [made[place] for place in gallery.choose(kinds, 12)]
+    assert chosen.counts == {kind: kinds.count(kind) for kind in gallery.FLIPS}
+    assert gallery.Chosen.of(made, None).pairs == made
 
 
 def test_thumbnails_stay_small_even_of_noise():

@@ -136,3 +136,21 @@ def test_batches_are_lazy_and_complete():
     assert next(batches) == [0, 1, 2]
     assert pulled == [0, 1, 2]
     assert list(batches) == [[3, 4, 5], [6]]
+
+
+def test_what_is_stored_needs_no_memory_and_is_not_asked_again(monkeypatch):
+    """Equal questions a long way apart: the first is in the store by then, and forgotten."""
+    monkeypatch.setattr("refadv_ablate.running.ask.LOOKUP", 4)
+    keys, store, model = Keys({}), Counting(), Scripted(gold)
+    apart = [request(0), *(request(i) for i in range(1, 30)), request(0, "bow"), request(7, "bow")]
+    heard = []
+    assert ask(model, [(keys(r), r) for r in apart], store, {}, lambda *a: heard.append(a)) == {}
+    assert len(model.asked) == 30 and len(heard) == 32
+
+
+def test_what_failed_is_not_asked_twice_in_one_run(monkeypatch):
+    monkeypatch.setattr("refadv_ablate.running.ask.LOOKUP", 4)
+    keys, model = Keys({}), Scripted(lambda r: Reply("", "error", error="HTTP 500"))
+    apart = [request(0), *(request(i) for i in range(1, 12)), request(0, "bow")]
+    ask(model, [(keys(r), r) for r in apart], Counting(), {}, lambda *a: None)
+    assert len(model.asked) == 12
