@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perturbations import lexicon as lx
 from perturbations.labels import label_end
 from perturbations.noun_phrase import noun_phrase
-from perturbations.telegraphic import segment, telegraphic
+from perturbations.telegraphic import segment
 from perturbations.words import Word
 
 
@@ -32,12 +32,14 @@ class Chunk:
     negated: bool = False
 
 
-def chunks(words: Sequence[Word], i: int, loose: bool = False, animate: bool = False) -> list[Chunk]:
-    """Every word from `i` on, in chunks. animate: whether what is meant is a person or animal."""
+def chunks(words: Sequence[Word], i: int, loose: bool = False, animate: bool | None = None) -> list[Chunk]:
+    """Every word from `i` on, in chunks.
+
+    animate: of a caption in a hurry, whether what is meant is a person or animal; None for other texts.
+    """
     found: list[Chunk] = []
-    hurried = telegraphic(words, loose)
     while i < len(words):
-        chunk = _chunk(words, i, loose, animate if hurried else None)
+        chunk = _chunk(words, i, loose, animate)
         found.append(chunk)
         i = chunk.end
     return found

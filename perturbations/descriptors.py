@@ -14,6 +14,7 @@ from perturbations.chunks import Chunk, chunks
 from perturbations.modifiers import modifiers
 from perturbations.noun_phrase import Phrase, noun_phrase
 from perturbations.rewriters import Descriptor, Extraction
+from perturbations.telegraphic import telegraphic
 from perturbations.units import Unit, units
 from perturbations.words import Word
 
@@ -45,7 +46,9 @@ def _described(text: str, words: Sequence[Word]) -> Extraction:
     headless = loose and (not phrase.nominal or placed) and not whole
     end, noun = (phrase.end, phrase.noun) if headless else _partitive(words, phrase)
     named = words[noun].low
-    after = units(words, chunks(words, end, loose, named in lx.ANIMATES), named, loose)
+    hurried = telegraphic(words, loose)
+    cut = chunks(words, end, loose, animate=named in lx.ANIMATES if hurried else None)
+    after = units(words, cut, named, hurried)
     found += _headless(text, words, phrase) if headless else _before(text, words, phrase)
     found += [d for k in range(len(after)) for d in _unit(text, words, after, k)]
     found = _counted(text, found)

@@ -246,7 +246,6 @@ INTRANSITIVE = _set(
 """Verbs after which a noun is no object ("sitting black shirt")."""
 POSED = _set(
     "up down out open closed raised lifted lowered spread crossed folded extended outstretched together "
-    "apart "
-    "tucked showing visible shut on off upright forward back"
-) - _set("on back")
+    "apart tucked showing visible shut off upright forward"
+)
 """How a part is held or set ("arms crossed", "with lid up")."""

@@ -121,7 +121,7 @@ def _kind_of(words: Sequence[Word], start: int, end: int) -> str:
     last = words[end - 1]
     if any(w.low in lx.ORDINALS for w in words[start:end]):
         return "ordinal"
-    if any(w.low.startswith(("non-", "un")) and w.low.startswith("non-") for w in words[start:end]):
+    if any(w.low.startswith("non-") for w in words[start:end]):
         return "negated"
     if last.low in lx.PLACE_ADJECTIVES:
         return "location"

@@ -96,10 +96,7 @@ def compares(words: Sequence[Word], chunk: Chunk) -> bool:
 def votes_for(setting: Setting, chunk: Chunk) -> int:
     """How many parses hang the chunk on the unit before it."""
     start = setting.unit[0].start
-    low = 0
-    for governor in _governors(setting.words, chunk):
-        low += start <= governor < chunk.start
-    return low
+    return sum(start <= governor < chunk.start for governor in _governors(setting.words, chunk))
 
 
 def _governors(words: Sequence[Word], chunk: Chunk) -> list[int]:

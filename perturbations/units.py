@@ -11,7 +11,6 @@ from perturbations.attachment import verdict
 from perturbations.chunks import Chunk
 from perturbations.noun_phrase import noun_phrase
 from perturbations.setting import Setting, Verdict
-from perturbations.telegraphic import telegraphic
 from perturbations.words import Word
 
 
@@ -43,9 +42,8 @@ class Unit:
         return self.parts[-1][-1].end
 
 
-def units(words: Sequence[Word], found: Sequence[Chunk], head: str, loose: bool = False) -> list[Unit]:
+def units(words: Sequence[Word], found: Sequence[Chunk], head: str, hurried: bool = False) -> list[Unit]:
     """The chunks in units, each with the doubt that its borders leave."""
-    hurried = telegraphic(words, loose)
     made: list[Unit] = []
     for chunk in found:
         if not made:

@@ -122,8 +122,7 @@ class Annotations:
         """
         self._notes.clear()
         label, form = self.chosen()
-        examiner = self._examiner(form, decode)
-        examiner.repeats = repeats
+        examiner = self._examiner(form, decode, repeats)
         rows = form.rows(self.place)
         start = list(islice(rows, SAMPLE))
         if not start:
@@ -192,7 +191,7 @@ class Annotations:
             object.__setattr__(self, "_left", found.hexdigest()[:16])
         return self._left
 
-    def _examiner(self, form: Form, decode: bool) -> Examiner:
+    def _examiner(self, form: Form, decode: bool, repeats: bool) -> Examiner:
         absent = self.images == "absent" or (not form.has_images and self.image_root is None)
         why = "data.images=absent leaves images out" if form.has_images else "its table has no images"
         roots = image_roots(self.place.folder, self.image_root)
@@ -201,7 +200,7 @@ class Annotations:
             None if absent else ImageFolders(roots, self.pixel_limit, self.follow_links, names, self._notes)
         )
         index = load_instances(self._instance_files(), self._stems(form)) if self.instances else None
-        return Examiner(form.boxes, folders, why, index, decode, names, self.grid, self._notes)
+        return Examiner(form.boxes, folders, why, index, decode, names, self.grid, self._notes, repeats)
 
     def _instance_files(self) -> list[Path]:
         given = [self.instances] if isinstance(self.instances, str) else list(self.instances or ())

@@ -48,9 +48,13 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
+LOOP = 10
+"""Boxes of an answer from which on it may be one that never came to its end."""
+
+
 def loops(said: Sequence[Quad]) -> bool:
     """Whether an answer says one box over and over, as a model does that never came to its end."""
-    return len(said) >= 10 and Counter(said).most_common(1)[0][1] > len(said) / 2
+    return len(said) >= LOOP and Counter(said).most_common(1)[0][1] > len(said) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,8 @@ def first(answer: Text) -> Found | NoBox | None:
 
 def repeats(answer: Text) -> bool:
     """Whether the text says one box over and over; the forms themselves leave repetitions out."""
+    if len(answer.text) < LOOP * len("1,2,3,4"):
+        return False
     tagged, _ = _tagged_pieces(answer)
     paired = prose.corner_pairs(answer.text) if answer.dialect.pairs else []
     listed = [quad for quad, _ in answer.labelled(answer.groups)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 import numpy as np
 
 from refadv_ablate.boxes import Box, Quad, Size, iou
 from refadv_ablate.parsing.frame_evidence import Samples, frame_size, other_reading, within_other_bounds
+from refadv_ablate.storage.columns import hashed
 from refadv_ablate.types import Frame, Reading, Seen
 
 ENOUGH = 20
@@ -86,9 +86,7 @@ class FrameCheck:
         own = self.frame.size(seen) if hasattr(self.frame, "size") else seen.original
         unit = frame_size(self.frame, own, seen.original)
         score = iou(reading.answer, target) if isinstance(reading.answer, Box) else 0.0
-        place = int.from_bytes(
-            blake2b(example_id.encode(errors="surrogatepass"), digest_size=8).digest(), "big"
-        )
+        place = hashed(example_id)
         # an example that is asked in several ways has several answers: their numbers tell them apart
         order = (*reading.raw, *target.as_list(), *seen.original, *unit, score)
         item = (-place, example_id, order, (reading.raw, target, seen.original, unit, score))

@@ -59,6 +59,8 @@ class Reader:
 
     def confidence(self, request: Request, reply: Reply, reading: Reading) -> Confidence | str | None:
         """How sure the answer is, or why that can't be told; None where nobody asked."""
+        if reply.logprobs is None and reply.confidence is None:
+            return None
         dialect, _ = prompts.reading(self.plan.spec, self.plan.style, request)
         marks = [tuple(quad) for quad in request.options.get("marks", ())]
         return confidence(reply, reading, marks, first=bool(getattr(dialect, "first", False)))

@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import combinations, islice
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from refadv_ablate.data.negation import Agreement, agreement, cues_of, tokenised
 from refadv_ablate.statistics import contrasts
 from refadv_ablate.statistics.contrasts import Contrast, Side
+from refadv_ablate.storage.columns import hashed
 from refadv_ablate.types import Data, Estimate, Example, Json
 
 MEASURES: Mapping[str, tuple[str, bool]] = {
@@ -75,7 +75,7 @@ class SetStats:
         self._keep(example, len(words(example.expression)), human)
 
     def _keep(self, example: Example, length: int, human: Json) -> None:
-        image = int.from_bytes(blake2b(example.image.key.encode(), digest_size=8).digest())
+        image = hashed(example.image.key)
         known = (length, example.distractors, example.negation, None if human is None else bool(human))
         for measure, value in zip(MEASURES, known, strict=True):
             if value is not None:

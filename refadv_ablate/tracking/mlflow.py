@@ -138,21 +138,23 @@ class MlflowTracker:
         os.environ[LAUNCH] = str(Path(self.launch_dir).resolve())
         self.__dict__.pop("resolved", None)
         path = database_file(self.resolved)
+        with self._needed(), self._creation(path):
+            if path is not None:
+                sqlite_file.ensure(path, _make_tables)
+            self._make_experiment(path)
+
+    @contextmanager
+    def _needed(self) -> Iterator[None]:
+        """For what no run can be logged without: a failure is a UserError and ends the command."""
         try:
-            with self._creation(path):
-                if path is not None:
-                    sqlite_file.ensure(path, _make_tables)
-                self._make_experiment(path)
+            yield
         except UserError:
             raise
         except Exception as error:
-            raise self._unusable(error) from error
-
-    def _unusable(self, error: Exception) -> UserError:
-        return UserError(
-            f"MLflow at {self._shown()} can't be used ({_cause(error)}); "
-            "start or mend it, or log nothing with tracking=none"
-        )
+            raise UserError(
+                f"MLflow at {self._shown()} can't be used ({_cause(error)}); "
+                "start or mend it, or log nothing with tracking=none"
+            ) from error
 
     @contextmanager
     def _creation(self, path: Path | None) -> Iterator[None]:
@@ -196,12 +198,8 @@ class MlflowTracker:
 
     def open_sweep(self, name: str, tags: Mapping[str, str]) -> str:
         """See Tracker."""
-        try:
+        with self._needed():
             return self._open_sweep(name, tags)
-        except UserError:
-            raise
-        except Exception as error:
-            raise self._unusable(error) from error
 
     def _open_sweep(self, name: str, tags: Mapping[str, str]) -> str:
         own = {f"refadv.{key}": logged.censored(str(value))[:5000] for key, value in tags.items()}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.data.images import encode
-from refadv_ablate.parsing.scoring import on_old_place, right
-from refadv_ablate.report.pages.drawn import escaped, framed, marked
+from refadv_ablate.report.pages.drawn import escaped, framed, marked, result
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.words import Segment, changes
 from refadv_ablate.report.tables.latex import escape
@@ -98,19 +97,11 @@ def _article(case: Case) -> str:
 
 
 def _answer(title: str, words: Sequence[Segment], record: Record) -> str:
-    parts = [f"<p><b>{title}:</b> <span dir=auto>{marked(words)}</span> ({escaped(_result(record))})</p>"]
+    parts = [f"<p><b>{title}:</b> <span dir=auto>{marked(words)}</span> ({escaped(result(record))})</p>"]
     for text in (record.reasoning, record.text):
         if text.strip():
             parts.append(f"<pre dir=auto>{escaped(_cut(text, LONGEST))}</pre>")
     return "".join(parts)
-
-
-def _result(record: Record) -> str:
-    if record.predicted is None or record.iou is None:
-        return record.outcome.replace("_", " ") + (" ✓" if right(record) else "")
-    if on_old_place(record):
-        return "a box ✗" if right(record) is False else "a box"
-    return f"IoU {record.iou:.2f} {'✓' if right(record) else '✗'}"
 
 
 def _boxes(case: Case) -> tuple[Box | None, Box | None, Box | None]:
@@ -175,6 +166,6 @@ def _cells(case: Case) -> Iterator[str]:
     for record in (case.original, case.perturbed):
         said = " ".join(_cut(t, LONGEST_PRINTED) for t in (record.reasoning, record.text) if t.strip())
         yield (
-            f"\\textbf{{{escape(record.expression)}}} ({escape(_result(record))})"
+            f"\\textbf{{{escape(record.expression)}}} ({escape(result(record))})"
             + (f" \\newline {{\\footnotesize {escape(said)}}}" if said else "")
         )

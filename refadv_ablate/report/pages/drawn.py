@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from refadv_ablate.boxes import Box
 from refadv_ablate.errors import printable
+from refadv_ablate.parsing.scoring import on_old_place, right
 from refadv_ablate.report.pages.words import Segment
+from refadv_ablate.types import Record
 
 Boxes = Sequence[tuple[Box | None, str, str]]
 """(box, the classes of its look, what is written at its corner)."""
@@ -29,6 +31,16 @@ def framed(source: str, size: Sequence[float], boxes: Boxes, label: str) -> str:
         f'{image}<svg viewBox="0 0 {width:g} {height:g}" preserveAspectRatio=none aria-hidden=true>'
         f"{halos}{lines}</svg></span>"
     )
+
+
+def result(record: Record, of: str = "IoU ") -> str:
+    """What came of an answer, with ✓ or ✗ where it is known to be right or wrong; `of` precedes an IoU."""
+    known = right(record)
+    if record.predicted is None or record.iou is None:
+        return record.outcome.replace("_", " ") + (" ✓" if known else "")
+    if on_old_place(record):
+        return "a box ✗" if known is False else "a box"
+    return f"{of}{record.iou:.2f} {'✓' if known else '✗'}"
 
 
 def _rectangle(box: Box, look: str) -> str:

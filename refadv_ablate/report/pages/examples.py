@@ -7,9 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from refadv_ablate.boxes import Box
-from refadv_ablate.parsing.scoring import on_old_place, right
 from refadv_ablate.report.pages.across import Answer, Shown
-from refadv_ablate.report.pages.drawn import escaped, framed, marked
+from refadv_ablate.report.pages.drawn import escaped, framed, marked, result
 from refadv_ablate.report.pages.page import page_of
 from refadv_ablate.report.pages.words import changes
 from refadv_ablate.storage.jsonl import atomic
@@ -81,13 +80,7 @@ def _row(number: int, answer: Answer, original: str, prompts: bool) -> str:
     if answer.link:
         name = f'<a href="{escaped(answer.link)}">{name}</a>'
     asked = name if answer.condition == ORIGINAL else f"{name}: <span dir=auto>{changed}</span>"
-    if record.iou is None or record.predicted is None:
-        result = escaped(record.outcome.replace("_", " ")) + (" ✓" if right(record) else "")
-    elif on_old_place(record):
-        result = "a box ✗" if right(record) is False else "a box"
-    else:
-        result = f"{record.iou:.2f} {'✓' if right(record) else '✗'}"
     return (
         f"<tr class=k{number}><td>{number}</td><th scope=row class=l><bdi>{escaped(model)}</bdi></th>"
-        f"<td class=said>{asked}</td><td>{result}</td></tr>"
+        f"<td class=said>{asked}</td><td>{escaped(result(record, of=''))}</td></tr>"
     )
