@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
 
+from refadv_ablate.parsing.scoring import right
 from refadv_ablate.storage.jsonl import read_jsonl
+from refadv_ablate.storage.records import record_from_json
 from refadv_ablate.tracking import metrics
 from refadv_ablate.types import ORIGINAL, Json
 
@@ -30,8 +32,6 @@ COLUMNS = (
     "box_perturbed",
     "target",
 )
-HIT = 0.5
-"""IoU from which an answer counts as right here: Acc@0.5."""
 UNSENT = ("status.json",)
 LARGE = (".jsonl",)
 
@@ -85,10 +85,11 @@ def _answer(before: Mapping[str, Json], after: Mapping[str, Json]) -> str:
 
 
 def _verdict(row: Mapping[str, Json]) -> str:
+    """By what the question expects, as everywhere: a box where nothing matches is wrong wherever it lies."""
     outcome = str(row.get("outcome"))
     if outcome != "box":
         return outcome
-    return "right" if (row.get("iou") or 0.0) >= HIT else "wrong"
+    return {True: "right", False: "wrong", None: "a box"}[right(record_from_json(row))]
 
 
 def _pairs(before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[Json]:
